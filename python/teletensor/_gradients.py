@@ -19,7 +19,8 @@ _holders: dict[int, weakref.ref] = {}  # strided leaves whose .grad is sparse
 _adding = threading.Lock()  # held while sparse gradients are taken from leaves and added, by passes of several threads
 # Hooks of strided leaves by their numbers: the leaf and the function. They are called for sparse gradients too.
 leaf_hooks: dict[int, tuple[weakref.ref, Callable]] = {}
-_recorded = threading.local()  # .passes: the SparsePass of each pass of this thread
+# .passes: the SparsePass of each pass of this thread; .leaves: the leaves that received sparse gradients, by id(), since forget_leaves()
+_recorded = threading.local()
 
 
 def hold(leaf: Tensor) -> None:
@@ -79,6 +80,7 @@ class SparsePass:
         """
         self._restore()
         self.call_hooks()
+        _recorded.leaves = getattr(_recorded, "leaves", set()) | {id(leaf) for leaf, _ in self.found}
         self._add([(leaf, g) for leaf, g in self.found if inputs is None or any(leaf is t for t in inputs)])
 
     def call_hooks(self) -> None:
@@ -117,6 +119,16 @@ def record(leaf: Tensor, gradient: Tensor) -> None:
     if not passes:
         raise RuntimeError("[backward] a sparse gradient can be recorded only during a backward pass")
     passes[-1].found.append((leaf, gradient))
+
+
+def forget_leaves() -> None:
+    """Empties sparse_leaves()."""
+    _recorded.leaves = set()
+
+
+def sparse_leaves() -> set[int]:
+    """The leaves to which passes of this thread added sparse gradients since forget_leaves(), by id()."""
+    return getattr(_recorded, "leaves", set())
 
 
 def note_hook(leaf: int, changed: bool) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from . import _C
 from ._C import Tensor
 from ._checkpoint import archives, files, tree
-from .serialization._composed import check_same_kind, copy_composed, described, is_composed, require_storable
+from .serialization._composed import check_fits, copy_composed, described, is_composed, require_storable
 
 __all__ = ["PendingSave", "load", "load_into", "names", "save", "save_async"]
 
@@ -241,7 +241,9 @@ class _Source:
 
     def composed(self, encoded: Mapping[str, dict]) -> dict[str, Tensor]:
         """Reads sparse, nested and quantized tensors to the CPU, of which tree.composed_entries() returned the encodings."""
-        names = sorted({name for entry in encoded.values() for name in tree.tensors_of(entry)})
+        found: set[str] = set()
+        tree.add_tensors_of(list(encoded.values()), found)
+        names = sorted(found)
         if wrong := [name for name in names if name not in self.tensors]:
             raise ValueError(f"[checkpoint] '{self._path}' is damaged: it has no tensor {', '.join(map(repr, wrong[:8]))}")
         components = self.empty(names, _C.device("cpu"))
@@ -310,7 +312,8 @@ def load_into(
     Returns the names that the checkpoint lacks, and the names that `state` lacks; with `strict`, these are an error.
 
     Raises:
-        RuntimeError: a layout or shape differs; the error names the tensor.
+        RuntimeError: a layout or shape differs, or a tensor cannot receive the checkpoint's; the error names the tensor. No
+            tensor has changed.
     """
     for tensor in state.values():
         require_storable(tensor)
@@ -334,7 +337,7 @@ def load_into(
             )
     loaded = source.composed({name: composed[name] for name in state if name in composed})
     for name, tensor in loaded.items():
-        check_same_kind(name, state[name], tensor)
+        check_fits(name, state[name], tensor)
     source.read(outputs)
     for name, tensor in loaded.items():
         copy_composed(name, state[name], tensor)

@@ -83,8 +83,9 @@ def decode(value, decode_tensor: Callable | None = None):
         raise ValueError(f"[checkpoint] malformed value: {error}") from None
 
 
-def _decode(value, decode_tensor, composed: dict[str, Any]):
-    """decode(). `composed`: the sparse, nested and quantized tensors so far, by their encodings."""
+def _decode(value, decode_tensor, composed: dict[str, Any] | None):
+    """decode(). `composed`: the sparse, nested and quantized tensors so far, by their encodings; None within the encoding of one, which
+    contains no other."""
     if isinstance(value, list):
         return [_decode(entry, decode_tensor, composed) for entry in value]
     if not isinstance(value, dict):
@@ -100,10 +101,12 @@ def _decode(value, decode_tensor, composed: dict[str, Any]):
     if kind == "tensor" and decode_tensor is not None:
         return decode_tensor(content)
     if kind == "composed" and decode_tensor is not None:
+        if composed is None:
+            raise ValueError("[checkpoint] malformed value: the components of a tensor contain another sparse, nested or quantized tensor")
         text = json.dumps(content)
         if text not in composed:
             name, args = content
-            composed[text] = REBUILD[name](*_decode(args, decode_tensor, composed))
+            composed[text] = REBUILD[name](*_decode(args, decode_tensor, None))
         return composed[text]
     return _SCALARS[kind](content)
 
@@ -118,21 +121,28 @@ def composed_entries(value) -> tuple[dict[str, dict], set[str]]:
     try:
         pairs = [(key, entry) for key, entry in content]
         composed = {k: e for k, e in pairs if isinstance(k, str) and isinstance(e, dict) and "composed" in e}
-        others = {name for k, e in pairs if not (isinstance(k, str) and k in composed) for name in tensors_of(e)}
-        return composed, {name for entry in composed.values() for name in tensors_of(entry)} - others
+        others: set[str] = set()
+        components: set[str] = set()
+        for key, entry in pairs:
+            add_tensors_of(entry, components if isinstance(key, str) and key in composed else others)
+        return composed, components - others
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"[checkpoint] malformed value: {error}") from None
 
 
-def tensors_of(value) -> set[str]:
-    """What encode_tensor() returned for the tensors of an encoded value."""
+def add_tensors_of(value, found: set[str]) -> None:
+    """Adds what encode_tensor() returned for the tensors of an encoded value."""
     if isinstance(value, list):
-        return {name for entry in value for name in tensors_of(entry)}
-    if not isinstance(value, dict):
-        return set()
-    if isinstance(name := value.get("tensor"), str):
-        return {name}
-    return {name for entry in value.values() for name in tensors_of(entry)}
+        entries = value
+    elif isinstance(value, dict):
+        if isinstance(name := value.get("tensor"), str):
+            found.add(name)
+            return
+        entries = value.values()
+    else:
+        return
+    for entry in entries:
+        add_tensors_of(entry, found)
 
 
 def _key(key):

@@ -8,14 +8,21 @@ from collections.abc import Callable
 
 from .. import _C
 from .._C import Tensor
-from .._gradients import SparsePass
+from .._gradients import SparsePass, forget_leaves
 from ._graph_names import GradientEdge, tensor_of
 from ._passes import run_pass
 
 # Called after each backward pass that accumulates gradients was issued, without arguments. Not after a pass that a function
 # of another pass starts: the outer pass has more gradients to come.
 after_backward: list[Callable[[], None]] = []
-_passes = threading.local()  # depth: the number of passes in progress in this thread
+# Called before each such pass, with whether it accumulates into all leaves.
+before_backward: list[Callable[[bool], None]] = []
+_passes = threading.local()  # depth, grads: the numbers of passes of backward() and grad() in progress in this thread
+
+
+def is_in_pass() -> bool:
+    """Whether this thread is in a function that a backward pass calls, of backward() or grad()."""
+    return getattr(_passes, "depth", 0) + getattr(_passes, "grads", 0) > 0
 
 
 def _sequence(value) -> list:
@@ -70,7 +77,12 @@ def backward(
     _check_no_dispatch_mode("backward")
     run = getattr(_wrapper([*roots, *into]), "run_backward", _C.backward)
     given = _gradients(grad_tensors, len(roots))
-    _passes.depth = depth = getattr(_passes, "depth", 0) + 1
+    depth = getattr(_passes, "depth", 0) + 1
+    if depth == 1:
+        forget_leaves()
+        for call in list(before_backward):
+            call(inputs is None)
+    _passes.depth = depth
     try:
         with SparsePass(True) as sparse:
 
@@ -125,8 +137,12 @@ def grad(
     if is_grads_batched:
         return _grad_of_each(roots, targets, given, retain_graph, create_graph, unused, materialize_grads)
     run = getattr(_wrapper([*roots, *targets, *given]), "run_grad", _C.grad)
-    with SparsePass(False) as sparse:
-        gradients = run_pass(run, roots, given, targets, retain, create_graph, True, into=())
+    _passes.grads = grads = getattr(_passes, "grads", 0) + 1
+    try:
+        with SparsePass(False) as sparse:
+            gradients = run_pass(run, roots, given, targets, retain, create_graph, True, into=())
+    finally:
+        _passes.grads = grads - 1
     if sparse.found:
         sparse.call_hooks()
         gradients = [sparse.of(target, g) for target, g in zip(targets, gradients)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import _C
+from .._component_tensor import ComponentTensor
 from .._grad_mode import no_grad
 from .._sparse.tensor import SparseTensor, coo
 from . import _options
@@ -24,6 +25,8 @@ def require_reducible(tensor: _C.Tensor, op: ReduceOp | RedOpType) -> None:
         NotImplementedError: the layout is not sparse_coo.
         RuntimeError: the reduction is not SUM.
     """
+    if not isinstance(tensor, ComponentTensor):
+        raise NotImplementedError("[all_reduce] expected tensors of one layout, got a list with sparse and strided tensors")
     if not isinstance(tensor, SparseTensor) or not tensor.is_sparse:
         kind = "nested tensor" if tensor.is_nested else "tensor"
         expected = "a tensor of layout torch.strided or torch.sparse_coo"
@@ -38,13 +41,14 @@ def all_reduce_sparse(group: ProcessGroup, tensor: SparseTensor) -> Work:
     Waits for the other ranks' numbers of elements.
 
     Raises:
+        NotImplementedError: a rank's tensor is not a leaf, but has a history.
         RuntimeError: the ranks' tensors have different sizes or sparse dimensions.
     """
     from .._sparse import functions  # noqa: F401 - registers the operators of sparse tensors
 
     with no_grad():
         own = tensor.detach().coalesce()
-        counts = _counts_of_ranks(group, own)
+        counts = _counts_of_ranks(group, own, tensor.requires_grad and not tensor.is_leaf)
         device = own.device
         indices = [_C.torch.empty((own.sparse_dim(), n), dtype=_C.int64, device=device) for n in counts]
         values = [_C.torch.empty((n, *own._elements.shape[1:]), dtype=own.dtype, device=device) for n in counts]
@@ -56,18 +60,23 @@ def all_reduce_sparse(group: ProcessGroup, tensor: SparseTensor) -> Work:
     return work
 
 
-def _counts_of_ranks(group: ProcessGroup, own: SparseTensor) -> list[int]:
-    """The number of elements of each rank's tensor. Waits."""
-    if own.dim() > _MAX_DIMS:
-        raise RuntimeError(f"[all_reduce] expected at most {_MAX_DIMS} dimensions, got {own.dim()}")
-    described = [own._nnz(), own.sparse_dim(), own.dim(), *own.shape, *[0] * (_MAX_DIMS - own.dim())]
+def _counts_of_ranks(group: ProcessGroup, own: SparseTensor, has_history: bool) -> list[int]:
+    """The number of elements of each rank's tensor. Waits. All ranks raise the same errors."""
+    padded = [*own.shape, *[0] * _MAX_DIMS][:_MAX_DIMS]
+    described = [own._nnz(), int(has_history), own.sparse_dim(), own.dim(), *padded]
     rows = [_C.torch.empty(len(described), dtype=_C.int64, device="cpu") for _ in range(group.size())]
     group.allgather([rows], [_C.tensor(described, dtype=_C.int64, device="cpu")], _options.AllgatherOptions(asyncOp=False))
     found = _C.torch.stack(rows).tolist()
-    for rank, row in enumerate(found):
-        if row[1:] != described[1:]:
+    if (dims := max(row[3] for row in found)) > _MAX_DIMS:
+        raise RuntimeError(f"[all_reduce] expected at most {_MAX_DIMS} dimensions, got {dims}")
+    if with_history := [rank for rank, row in enumerate(found) if row[1]]:
+        raise NotImplementedError(
+            f"[all_reduce] expected sparse tensors without a history, got one on rank {with_history[0]}: pass tensor.detach()"
+        )
+    for rank, (_, _, sparse_dim, dim, *size) in enumerate(found):
+        if [sparse_dim, dim, *size] != described[2:]:
             raise RuntimeError(
                 f"[all_reduce] Sparse dimensions do not match: expected size {list(own.shape)} with {own.sparse_dim()} sparse "
-                f"dimensions, got {row[3 : 3 + row[2]]} with {row[1]} on rank {rank}"
+                f"dimensions, got {size[:dim]} with {sparse_dim} on rank {rank}"
             )
     return [row[0] for row in found]

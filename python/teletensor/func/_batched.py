@@ -242,6 +242,8 @@ def _warn_once(name: str) -> None:
 
 def _run_entries(op: Operator, arguments: list, level: VmapLevel) -> list:
     rows = [op.call(list(entry)) for entry in zip(*map(level.entries, arguments))]
+    if not rows:
+        raise RuntimeError(f"vmap: {op.name} has no batching rule, and a batch of size 0 has no entry for which to call it")
     columns = list(zip(*rows))
     if any(len({tuple(t.shape) for t in column}) > 1 for column in columns):
         raise RuntimeError(f"vmap: the sizes of the results of {op.name} depend on values, and differ between the entries")

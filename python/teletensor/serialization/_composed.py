@@ -43,8 +43,8 @@ def reduce_composed(tensor: _C.Tensor) -> tuple[str, tuple]:
     return name.replace(" ", "."), args
 
 
-def check_same_kind(name: str, target: _C.Tensor, source: _C.Tensor) -> None:
-    """Raises RuntimeError unless the tensors have one layout and one shape. `name`: what the error calls the target."""
+def check_fits(name: str, target: _C.Tensor, source: _C.Tensor) -> None:
+    """Raises RuntimeError unless copy_composed() can copy the source into the target. `name`: what the error calls the target."""
     if described(target) != described(source):
         raise RuntimeError(
             f"[checkpoint] layout mismatch for {name}: the checkpoint has {described(source)}, the tensor is {described(target)}"
@@ -53,6 +53,29 @@ def check_same_kind(name: str, target: _C.Tensor, source: _C.Tensor) -> None:
         raise RuntimeError(
             f"[checkpoint] size mismatch for {name}: the checkpoint has {list(source.shape)}, the tensor {list(target.shape)}"
         )
+    if expected := _misfit(target, source):
+        raise RuntimeError(f"[checkpoint] {name} cannot receive the checkpoint's tensor: expected {expected}")
+
+
+def _misfit(target: _C.Tensor, source: _C.Tensor) -> str:
+    """What copy_() requires of a source of the same layout and shape that this one does not have."""
+    if target.is_quantized:
+        return "" if target.dtype is source.dtype else f"the same dtype {target.dtype}, got {source.dtype}"
+    if target.is_nested:
+        sizes, found = ([tuple(part.shape) for part in tensor.unbind()] for tensor in (target, source))
+        if sizes != found:
+            i = next((i for i, (a, b) in enumerate(zip(sizes, found)) if a != b), None)
+            got = f"{len(found)} instead of {len(sizes)}" if i is None else f"{found[i]} instead of {sizes[i]} as number {i}"
+            return f"constituents of the same sizes, got {got}"
+        if getattr(target, "_ragged_idx", None) != getattr(source, "_ragged_idx", None):
+            return f"the same ragged dimension {target._ragged_idx}, got {source._ragged_idx}"
+        return ""
+    if target.is_sparse:
+        return ""
+    if target._nnz() != source._nnz():
+        return f"the same number of specified elements {target._nnz()}, got {source._nnz()}"
+    sizes, found = list(target._elements.shape), list(source._elements.shape)
+    return "" if sizes == found else f"values of size {sizes}, got {found}"
 
 
 def described(tensor: _C.Tensor) -> str:
@@ -70,7 +93,7 @@ def copy_composed(name: str, target: _C.Tensor, source: _C.Tensor) -> None:
     Raises:
         RuntimeError: the layouts, shapes, numbers of elements or quantized dtypes differ. The text contains `name`.
     """
-    check_same_kind(name, target, source)
+    check_fits(name, target, source)
     try:
         with no_grad():
             target.copy_(source)

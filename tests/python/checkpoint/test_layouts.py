@@ -77,11 +77,39 @@ refused("csr", torch.zeros(2, 4), "layout mismatch", "torch.strided", "torch.spa
 refused("weight", m.to_sparse(), "layout mismatch", "torch.sparse_coo", "strided")
 refused("coo", torch.eye(3).to_sparse(), "size mismatch", "[2, 4]", "[3, 3]")
 refused("csr", torch.ones(2, 4).to_sparse_csr(), "cannot receive", "same number of specified elements")
-refused("jagged", torch.nested.nested_tensor(rows[::-1], layout=torch.jagged), "cannot receive", "compatible")
+refused("jagged", torch.nested.nested_tensor(rows[::-1], layout=torch.jagged), "cannot receive", "same sizes", "(3, 2) instead of (1, 2)")
 refused("jagged", torch.nested.nested_tensor(rows), "layout mismatch", "torch.jagged")
-refused("nested", torch.nested.nested_tensor(rows[::-1]), "cannot receive", "same size")
+refused("nested", torch.nested.nested_tensor(rows[::-1]), "cannot receive", "same sizes")
 print("ok")
 """.replace('{name: tensor, "weight": weight}', '{"weight": weight, name: tensor}')
+    assert run(root, SETUP + code) == "ok\n"
+
+
+def test_a_load_that_fails_changes_no_tensor(root):
+    code = """
+ck.save(state, "a")
+for name, tensor in (
+    ("csr", torch.ones(2, 4).to_sparse_csr()), ("bsr", m.to_sparse_bsr((2, 1))), ("nested", torch.nested.nested_tensor(rows[::-1])),
+    ("jagged", torch.nested.nested_tensor(rows[:1], layout=torch.jagged)),
+):
+    before = states(m * 10, [r * 10 for r in rows])
+    into = {k: v.clone() for k, v in before.items()}
+    into[name] = tensor
+    refuses(lambda: ck.load_into(into, "a"), RuntimeError, name, "cannot receive")
+    assert all(same(into[k], before[k]) for k in before if k != name), name
+q = torch.quantize_per_tensor(m, 0.5, 0, torch.quint8)
+ck.save({"weight": m, "q": q}, "q")
+into = {"weight": m * 2, "q": torch.quantize_per_tensor(m, 0.5, 0, torch.qint8)}
+refuses(lambda: ck.load_into(into, "q"), RuntimeError, "q cannot receive", "torch.qint8")
+assert torch.equal(into["weight"], m * 2)
+# Of a distributed checkpoint: no sparse, nested or quantized tensor.
+dcp.save(state, checkpoint_id="d")
+into = states(m * 10, [r * 10 for r in rows])
+into["nested"] = torch.nested.nested_tensor(rows[::-1])
+refuses(lambda: dcp.load(into, checkpoint_id="d"), RuntimeError, "nested cannot receive")
+assert same(into["coo"], (m * 10).to_sparse()) and same(into["csr"], (m * 10).to_sparse_csr())
+print("ok")
+"""
     assert run(root, SETUP + code) == "ok\n"
 
 
@@ -220,6 +248,56 @@ def test_damaged_indices_of_distributed_checkpoints(root):
         file.write_text(json.dumps({**whole, "values": {"a": value}}))
         error = run(root, SETUP + "dcp.load({'a': m.to_sparse()}, checkpoint_id='d')")
         assert "ValueError: [checkpoint] " in error and any(w in error for w in ("damaged", "malformed")), error
+
+
+def test_deep_indices_of_distributed_checkpoints(root):
+    code = """
+import json
+dcp.save({'a': m.to_sparse()}, checkpoint_id='d')
+whole = json.load(open("ROOT/d/index.json"))
+whole.pop("crc32")
+arguments = whole["values"]["a"]["composed"][1]["tuple"]
+for levels in (*range(300, 1000, 40), 100_000):
+    text = json.dumps({**whole, "values": {"a": {"composed": ["x", [*arguments, "deep"]]}}})
+    open("ROOT/d/index.json", "w").write(text.replace('"deep"', "[" * levels + "]" * levels))
+    refuses(lambda: dcp.load({"a": m.to_sparse()}, checkpoint_id="d"), ValueError, "[checkpoint]")
+print("ok")
+"""
+    assert run(root, SETUP + code.replace("ROOT", str(root))) == "ok\n"
+
+
+def test_hostile_structures_take_linear_time_and_memory(root):
+    code = """
+import tracemalloc
+from teletensor._checkpoint import tree
+from teletensor.distributed.checkpoint.default_planner import create_default_local_load_plan
+from teletensor.distributed.checkpoint.metadata import ChunkStorageMetadata, ComposedStorageMetadata, Metadata, TensorProperties
+from teletensor.distributed.checkpoint.metadata import TensorStorageMetadata
+# Many values that name one component of many boxes: it is read once.
+count, size = 300, torch.Size
+boxes = [ChunkStorageMetadata(size([i]), size([1])) for i in range(count)]
+contents = {f"v{i}": ComposedStorageMetadata(["x"]) for i in range(count)}
+contents["x"] = TensorStorageMetadata(TensorProperties(torch.float32), size([count]), boxes)
+plan = create_default_local_load_plan({f"v{i}": None for i in range(count)}, Metadata(contents))
+assert len(plan.items) == 2 * count
+# Encodings within encodings: refused before their texts are made.
+nested = "x" * 10**6
+for _ in range(150):
+    nested = {"composed": ["quantized", [nested]]}
+tracemalloc.start()
+refuses(lambda: tree.decode(nested, lambda name: None), ValueError, "contain another")
+assert tracemalloc.get_traced_memory()[1] < 10**7
+# The names in nested lists are collected in one set.
+names = [{"tensor": f"tensor.{i}"} for i in range(20_000)]
+for _ in range(300):
+    names = [names]
+tracemalloc.reset_peak()
+before = tracemalloc.get_traced_memory()[0]
+assert len(tree.composed_entries({"dict": [["a", {"composed": ["quantized", names]}]]})[1]) == 20_000
+assert tracemalloc.get_traced_memory()[1] - before < 10**7
+print("ok")
+"""
+    assert run(root, SETUP + code) == "ok\n"
 
 
 QUANTIZED = """

@@ -134,3 +134,5 @@ def test_other_refusals() -> None:
         torch.vmap(lambda x: x * 2)(torch.tensor(M).to_sparse_csr())
     with pytest.raises(NotImplementedError, match="quint8: dequantize"):
         torch.vmap(lambda x: x * 2)(torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8))
+    with pytest.raises(RuntimeError, match="vmap: matmul has no batching rule, and a batch of size 0"):
+        torch.vmap(lambda x: x @ torch.ones(4, 2))(torch.sparse_coo_tensor(size=(0, 3, 4)))

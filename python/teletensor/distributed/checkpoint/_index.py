@@ -110,10 +110,15 @@ def from_json(index) -> Metadata:
             storage[MetadataIndex(fqn, chunk.offsets)] = stored
     for fqn, value in values.items():
         contents[fqn] = BytesStorageMetadata()
-        if isinstance(value, dict) and "composed" in value:
-            contents[fqn] = ComposedStorageMetadata(sorted(tree.tensors_of(value)))
-            _require(tensors.keys() >= set(contents[fqn].components), f"the components of '{fqn[:100]}'")
-        storage[MetadataIndex(fqn)] = StoredValue(json.dumps(value))
+        try:
+            if isinstance(value, dict) and "composed" in value:
+                components: set[str] = set()
+                tree.add_tensors_of(value, components)
+                contents[fqn] = ComposedStorageMetadata(sorted(components))
+                _require(tensors.keys() >= components, f"the components of '{fqn[:100]}'")
+            storage[MetadataIndex(fqn)] = StoredValue(json.dumps(value))
+        except RecursionError:
+            _require(False, f"a value '{fqn[:100]}' of fewer levels")
     for path in paths.values():
         _require(isinstance(path, list) and all(type(key) in (str, int) for key in path), "paths of keys")
     return Metadata(contents, {name: tuple(path) for name, path in paths.items()}, storage)

@@ -26,18 +26,18 @@ def _write_item(item: WriteItem) -> list:
     if data is not None:
         properties = [data.properties.dtype, data.properties.requires_grad]
         tensor = [list(data.chunk.offsets), list(data.chunk.sizes), *properties, list(data.size)]
-    return [_index(item.index), item.type.name, None if values is None else values.nbytes, tensor]
+    return [_index(item.index), item.type.name, None if values is None else values.nbytes, tensor, item.owner]
 
 
 def _to_write_item(data: list) -> WriteItem:
-    index, kind, nbytes, tensor = data
+    index, kind, nbytes, tensor, owner = data
     tensor_data = None
     if tensor is not None:
         offsets, sizes, dtype, requires_grad, size = tensor
         chunk = ChunkStorageMetadata(_C.Size(offsets), _C.Size(sizes))
         tensor_data = TensorWriteData(chunk, TensorProperties(dtype, requires_grad), _C.Size(size))
     return WriteItem(
-        MetadataIndex(*index), WriteItemType[kind], None if nbytes is None else BytesIOWriteData(nbytes), tensor_data
+        MetadataIndex(*index), WriteItemType[kind], None if nbytes is None else BytesIOWriteData(nbytes), tensor_data, owner
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ... import _C
 from ..._checkpoint import tree
-from ...serialization._composed import copy_composed, described, require_storable
+from ...serialization._composed import check_fits, copy_composed, described, require_storable
 from ._composed import component_owner, divided, is_composed
 from ._nested import flatten_state_dict, set_element
 from ._shards import boxes_of, intersection, is_sharded, narrowed
@@ -57,7 +57,8 @@ def _write_items(fqn: str, value) -> list[WriteItem]:
     require_storable(value)
     if is_composed(value):
         text, components = divided(fqn, value)
-        return [_bytes_item(fqn, text), *(item for name, part in components.items() for item in _write_items(name, part))]
+        items = [_bytes_item(fqn, text), *(item for name, part in components.items() for item in _write_items(name, part))]
+        return [dataclasses.replace(item, owner=fqn) for item in items]
     found = boxes_of(value)
     if found is None:
         return [_bytes_item(fqn, json.dumps(tree.encode(value)))]
@@ -78,12 +79,22 @@ def create_default_local_save_plan(state_dict: dict[str, Any], is_coordinator: b
     Raises:
         ValueError: a value has the name of a component of a sparse, nested or quantized tensor.
     """
-    items = [item for fqn, value in state_dict.items() for item in _write_items(fqn, value)]
-    for item in items:
+    plan = SavePlan([item for fqn, value in state_dict.items() for item in _write_items(fqn, value)])
+    _check_owners([plan])
+    return plan
+
+
+def _check_owners(plans: list[SavePlan]) -> None:
+    """Raises ValueError if a name is that of a component of a sparse, nested or quantized tensor, and that of another value, on any
+    ranks; or that of such a tensor and of another value."""
+    owners: dict[str, str | None] = {}
+    for item in (item for plan in plans for item in plan.items):
         fqn = item.index.fqn
-        if fqn in state_dict and is_composed(state_dict.get(component_owner(fqn))):
-            raise ValueError(f"[checkpoint] '{fqn}' is the name of a component of '{component_owner(fqn)}', and of a value")
-    return SavePlan(items)
+        if owners.setdefault(fqn, item.owner) != item.owner:
+            owner = owners[fqn] or item.owner
+            if owner == fqn:
+                raise ValueError(f"[checkpoint] '{fqn}' is a sparse, nested or quantized tensor on one rank, another value on another one")
+            raise ValueError(f"[checkpoint] '{fqn}' is the name of a component of '{owner}', and of a value")
 
 
 def _same_tensor(a: WriteItem, b: WriteItem) -> bool:
@@ -99,6 +110,7 @@ def dedup_save_plans(plans: list[SavePlan], save_to_lowest_rank: bool = False) -
     Raises:
         ValueError: ranks have different tensors under one name.
     """
+    _check_owners(plans)
     owners: dict[MetadataIndex, list[int]] = {}
     first: dict[MetadataIndex, WriteItem] = {}
     for rank, plan in enumerate(plans):
@@ -114,11 +126,11 @@ def dedup_save_plans(plans: list[SavePlan], save_to_lowest_rank: bool = False) -
     chosen: dict[MetadataIndex, int] = {}
     for index, ranks in owners.items():
         # Components of one tensor, whose value precedes them, are written by one rank.
-        rank = chosen.get(MetadataIndex(component_owner(index.fqn)))
+        item = first[index]
+        rank = None if item.owner is None else chosen.get(MetadataIndex(item.owner))
         if rank not in ranks:
             rank = min(ranks) if save_to_lowest_rank else min(ranks, key=lambda r: load[r])
         chosen[index] = rank
-        item = first[index]
         load[rank] += item.tensor_storage_size() or (item.bytes_io_data.nbytes if item.bytes_io_data else 0)
     return [
         dataclasses.replace(plan, items=[item for item in plan.items if chosen[item.index] == rank])
@@ -129,7 +141,12 @@ def dedup_save_plans(plans: list[SavePlan], save_to_lowest_rank: bool = False) -
 def create_default_global_save_plan(
     all_plans: list[SavePlan], rewrite_index_hints: bool = True
 ) -> tuple[list[SavePlan], Metadata]:
-    """The checkpoint's contents. ``rewrite_index_hints``: whether the indices number the boxes of all ranks."""
+    """The checkpoint's contents. ``rewrite_index_hints``: whether the indices number the boxes of all ranks.
+
+    Raises:
+        ValueError: ranks have different values under one name.
+    """
+    _check_owners(all_plans)
     contents: dict[str, TensorStorageMetadata | BytesStorageMetadata] = {}
     plans = []
     for plan in all_plans:
@@ -259,6 +276,7 @@ class DefaultSavePlanner(SavePlanner):
 def create_default_local_load_plan(state_dict: dict[str, Any], metadata: Metadata, strict: bool = True) -> LoadPlan:
     """A plan that reads all values of the state dict; if not `strict`, only those that the checkpoint contains."""
     items: list[ReadItem] = []
+    components: set[str] = set()  # which are read once, however many values name them
     for fqn, value in state_dict.items():
         require_storable(value)
         entry = metadata.state_dict_metadata.get(fqn)
@@ -274,7 +292,9 @@ def create_default_local_load_plan(state_dict: dict[str, Any], metadata: Metadat
             index = MetadataIndex(fqn)
             items.append(ReadItem(LoadItemType.BYTE_IO, index, _C.Size([0]), index, _C.Size([0]), _C.Size([0])))
             for name in entry.components if isinstance(entry, ComposedStorageMetadata) else ():
-                items += _component_items(name, metadata.state_dict_metadata[name])
+                if name not in components:
+                    components.add(name)
+                    items += _component_items(name, metadata.state_dict_metadata[name])
             continue
         if is_composed(value):
             raise ValueError(
@@ -406,11 +426,14 @@ class DefaultLoadPlanner(LoadPlanner):
         """Composes the sparse, nested and quantized tensors, and copies them into those of the state dict.
 
         Raises:
-            RuntimeError: the layout or the sizes differ.
+            RuntimeError: the layout or the sizes differ; none of these tensors has changed.
             ValueError: the checkpoint is damaged.
         """
-        for fqn, encoded in self._composed.items():
-            loaded = tree.decode(encoded, self._component)
+        all_loaded = {fqn: tree.decode(encoded, self._component) for fqn, encoded in self._composed.items()}
+        for fqn, loaded in all_loaded.items():
+            if is_composed(self.state_dict[fqn]):
+                check_fits(fqn, self.state_dict[fqn], loaded)
+        for fqn, loaded in all_loaded.items():
             if is_composed(self.state_dict[fqn]):
                 copy_composed(fqn, self.state_dict[fqn], loaded)
             else:

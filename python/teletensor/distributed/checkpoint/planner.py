@@ -53,6 +53,7 @@ class WriteItem:
     type: WriteItemType
     bytes_io_data: BytesIOWriteData | None = None
     tensor_data: TensorWriteData | None = None
+    owner: str | None = None  # the sparse, nested or quantized tensor that the value describes or is a component of
 
     def tensor_storage_size(self) -> int | None:
         """The size of the box in bytes; None for other values."""

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from ... import _C
 from ..._C import Tensor
 from ..._grad_mode import no_grad
-from ..._sparse.tensor import SparseTensor
 from ...distributed._grad_bucket import GradBucket, views_of
 from ...distributed._options import AllreduceOptions
 from ...distributed._reduce_op import ReduceOp
-from ._pass_marks import PassMarks
-from ._sparse_reducer import require_sparse, sparse_gradient
+from ._pass_marks import PassMarks, changed_since, versions
+from ._sparse_reducer import Kind, fail_missing, kind_of, kinds_of_all, own_gradient
 
 
 class HookReducer:
@@ -22,7 +21,8 @@ class HookReducer:
         state: the hook's first argument.
         hook: ``hook(state, bucket)`` returns a Future of the reduced buffer, or of a list with it.
         parameters: the parameters, in the order in which the module registers them. Buckets are formed in reverse order.
-        is_sparse: whether each parameter's gradient is sparse. Such a parameter has a bucket of its own, whose buffer is the gradient.
+        is_sparse: whether each parameter's gradient is sparse. Such a parameter has a bucket of its own, whose buffer is the
+            gradient, strided if it is strided on some rank.
         bucket_bytes: the size of the first bucket, and of the others.
         group: the ranks.
     """
@@ -33,61 +33,35 @@ class HookReducer:
         self._state, self._hook, self._parameters, self._group = state, hook, parameters, group
         self._is_sparse = is_sparse
         self._buckets = _divided(parameters, is_sparse, bucket_bytes)
-        self._before: list | None = None  # the parameters' gradients before the pass; None: no pass is expected
+        self.marks = PassMarks(parameters)
         # the gradients before the first pass since the last reduction, if that pass was not reduced
         self._before_local: list | None = None
-        self._marks = PassMarks()
 
-    def prepare(self, synchronizes: bool) -> None:
-        """Begins a pass. `synchronizes`: whether its gradients are reduced."""
-        before = [_version(p.grad) for p in self._parameters]
-        if not synchronizes and self._before_local is None:
-            self._before_local = before
-        self._before = before if synchronizes else None
-        self._marks.is_reached = False
-
-    def marked(self, output):
-        """The module's output, whose gradients show that a backward pass belongs to the module.
-
-        If it has no tensors to mark, a pass belongs to the module if it changes a gradient of its parameters.
-        """
-        return output if self._before is None else self._marks.mark(output)
+    def prepare_local(self) -> None:
+        """Begins a pass whose gradients are not reduced."""
+        if self._before_local is None:
+            self._before_local = versions(self._parameters)
 
     def finish(self, names: list[str], allows_unused: bool) -> None:
         """Ends a pass: reduces the gradients, unless the pass belongs to another module.
 
         Raises:
-            RuntimeError: the pass computed no gradient for a parameter, and `allows_unused` is False.
+            RuntimeError: the pass computed no gradient for a parameter, and `allows_unused` is False. The group is aborted.
         """
-        if self._before is None or self._marks.is_reached is False:
-            return
-        used = self._changed_since(self._before)
-        if self._marks.is_reached is None and not any(used):
+        used = self.marks.changed()
+        if not self.marks.is_of_module(used):
             return
         if allows_unused and self._before_local is not None:
-            used = self._changed_since(self._before_local)
-        self._before = self._before_local = None
-        for name, p, is_sparse in zip(names, self._parameters, self._is_sparse, strict=True):
-            if is_sparse:
-                require_sparse(name, p.grad, self._group)
+            used = changed_since(self._parameters, self._before_local)
+        self.marks.is_pending, self._before_local = False, None
         with no_grad():
             if allows_unused:
                 keeps = self._unused_by_all(used)
             elif all(used):
                 keeps = set()
             else:
-                self._fail([name for name, is_used in zip(names, used, strict=True) if not is_used])
+                fail_missing(self._group, [name for name, is_used in zip(names, used, strict=True) if not is_used])
             self._reduce(keeps)
-
-    def _changed_since(self, before: list) -> list[bool]:
-        return [p.grad is not None and _version(p.grad) != v for p, v in zip(self._parameters, before, strict=True)]
-
-    def _fail(self, unused: list[str]) -> None:
-        self._group.abort(f"rank {self._group.rank()} computed no gradient for parameters {' '.join(unused)}")
-        raise RuntimeError(
-            f"expected a gradient of every parameter, got none for parameters {' '.join(unused)}; pass "
-            "find_unused_parameters=True to DistributedDataParallel if the loss does not depend on all of them"
-        )
 
     def _unused_by_all(self, used: list[bool]) -> set[int]:
         """The indices of the parameters that no rank uses. Waits for the other ranks if this rank does not use all."""
@@ -98,35 +72,33 @@ class HookReducer:
         return {i for i, count in enumerate(counts.tolist()) if count == 0}
 
     def _reduce(self, keeps: set[int]) -> None:
+        sparse = [i for i, is_sparse in enumerate(self._is_sparse) if is_sparse]
+        own = [kind_of(self._parameters[i].grad) for i in sparse]
+        kinds = dict(zip(sparse, kinds_of_all(own, self._group), strict=True)) if sparse else {}
         futures = []
         for index, bucket in enumerate(self._buckets):
             members = [self._parameters[i] for i in bucket]
-            flat = sparse_gradient(members[0]) if self._is_sparse[bucket[0]] else _C.torch.cat([
-                _C.torch.zeros(p.numel(), dtype=p.dtype, device=p.device) if p.grad is None else p.grad.detach().reshape(-1)
-                for p in members
-            ])  # fmt: skip
+            kind = kinds.get(bucket[0], Kind.STRIDED)
+            if kind is Kind.STRIDED:
+                flat = _C.torch.cat([own_gradient(p, kind).reshape(-1) for p in members])
+            else:
+                flat = own_gradient(members[0], kind)
             futures.append(self._hook(self._state, GradBucket(index, index + 1 == len(self._buckets), members, flat)))
         for bucket, future in zip(self._buckets, futures, strict=True):
             result = future.wait()
             flat = result[0] if isinstance(result, (list, tuple)) else result
             members = [self._parameters[i] for i in bucket]
-            if self._is_sparse[bucket[0]]:
+            if kinds.get(bucket[0], Kind.STRIDED) is not Kind.STRIDED:
                 if bucket[0] not in keeps:
                     members[0].grad = flat.to(members[0].dtype)
                 continue
             for i, p, view in zip(bucket, members, views_of(flat, members), strict=True):
                 if i in keeps:
                     continue
-                if p.grad is None:
+                if p.grad is None or p.grad.is_sparse:
                     p.grad = view.to(p.dtype).clone()
                 else:
                     p.grad.detach().copy_(view)
-
-
-def _version(grad: Tensor | None) -> tuple | None:
-    if isinstance(grad, SparseTensor):  # each pass adds a new object
-        return grad._elements._handle, grad._version
-    return None if grad is None else (grad._handle, grad._version)
 
 
 def _divided(parameters: list[Tensor], is_sparse: list[bool], bucket_bytes: tuple[int, int]) -> list[list[int]]:

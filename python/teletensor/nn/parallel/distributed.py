@@ -15,22 +15,43 @@ from ...distributed._world import _world
 from ...distributed.algorithms.join import Join, Joinable, JoinHook
 from ..modules.module import Module
 from ._comm_hook import HookReducer
-from ._sparse_reducer import SparseReducer, sparse_parameters
+from ._pass_marks import PassMarks
+from ._sparse_reducer import (
+    Kind,
+    SparseReducer,
+    fail_missing,
+    kind_of,
+    kinds_of_all,
+    require_no_sparse,
+    sparse_parameters,
+)
 from .data_parallel import scatter_kwargs
 
 _MIB = 1 << 20
-_numbers = itertools.count(1)  # of reducers
+_numbers = itertools.count(1)  # of reducers, and of modules in the order of their creation
 # Attributes that belong to the group of the ranks. A pickle has none of them.
 _OF_GROUP = frozenset((
     "process_group", "device_mesh", "_parameters_to_reduce", "_strided_parameters", "_reducer", "_hook_reducer", "_sparse_reducer",
-    "_status", "_join_config",
+    "_sparse_marks", "_status", "_join_config",
 ))  # fmt: skip
-_live: weakref.WeakSet[DistributedDataParallel] = weakref.WeakSet()
+_live: weakref.WeakValueDictionary[int, DistributedDataParallel] = weakref.WeakValueDictionary()  # by number
+
+
+def _in_order() -> list[DistributedDataParallel]:
+    """The modules, in the order in which all ranks created them."""
+    return [module for _, module in sorted(_live.items(), key=lambda item: item[0])]
+
+
+def _begin_all(all_leaves: bool) -> None:
+    """Begins a backward pass; `all_leaves`: whether it accumulates into all leaves."""
+    for module in _in_order():
+        if (marks := module._marks()) is not None and marks.is_pending:
+            marks.begin(all_leaves)
 
 
 def _finish_all() -> None:
     """Ends the backward pass of the modules whose forward pass expects gradients to be averaged."""
-    for module in list(_live):
+    for module in _in_order():
         module._finish()
 
 
@@ -64,7 +85,7 @@ class DistributedDataParallel(Module, Joinable):
     The engine divides the parameters into buckets, in reverse order, and reduces each bucket as soon as backward() has
     computed its gradients, while it computes the other gradients. backward() does not wait; only reading a gradient
     does. Gradients of embeddings with sparse=True are sparse: the ranks gather and add their elements after backward(), which
-    waits for their number.
+    waits for their number. Where such a weight also has a strided gradient, their sum is averaged as a strided tensor.
 
     Args:
         module: a module with the same parameters, in the same order, on every rank.
@@ -160,8 +181,9 @@ class DistributedDataParallel(Module, Joinable):
         # number of passes that synchronize; the error of a call in the wrong order
         self._num_passes, self._error = 0, ""
         self._create_reducer(None)
-        _live.add(self)
+        _live[next(_numbers)] = self
         if _finish_all not in gradients.after_backward:
+            gradients.before_backward.append(_begin_all)
             gradients.after_backward.append(_finish_all)
 
     def __getstate__(self) -> dict:
@@ -190,7 +212,7 @@ class DistributedDataParallel(Module, Joinable):
         self._reducer, self._hook_reducer, self._sparse_reducer = 0, None, None
         self._expects_backward, self._accumulates = False, False
         self._create_reducer(None)
-        _live.add(self)
+        _live[next(_numbers)] = self
 
     def _check_devices(self, device_ids, output_device) -> None:
         self.device_ids = list(device_ids) if device_ids else None
@@ -218,10 +240,12 @@ class DistributedDataParallel(Module, Joinable):
         is_sparse = self._sparse_flags()
         named = list(zip(self._names, self._parameters_to_reduce, strict=True))
         sparse = [pair for pair, sparse in zip(named, is_sparse, strict=True) if sparse]
-        self._strided_parameters = [p for (_, p), sparse in zip(named, is_sparse, strict=True) if not sparse]
+        strided = [pair for pair, sparse in zip(named, is_sparse, strict=True) if not sparse]
+        self._strided_names, self._strided_parameters = [name for name, _ in strided], [p for _, p in strided]
         if sparse:
-            names, parameters = map(list, zip(*sparse, strict=True))
-            self._sparse_reducer = SparseReducer(names, parameters, self.process_group, wire_dtype)
+            parameters = [p for _, p in sparse]
+            self._sparse_reducer = SparseReducer(parameters, self.process_group, wire_dtype)
+            self._sparse_marks = PassMarks(self._parameters_to_reduce)
         if not self._strided_parameters:
             return
         self._reducer = next(_numbers)
@@ -256,14 +280,8 @@ class DistributedDataParallel(Module, Joinable):
                 and self._buffers_to_broadcast()
             ):
                 root = self._common_rank(True)
-        if _C.is_grad_enabled() and self._hook_reducer is not None:
-            self._hook_reducer.prepare(synchronizes)
-        elif _C.is_grad_enabled():
-            if self._reducer:
-                _C.ops.reducer_prepare(self._reducer, synchronizes)
-            if self._sparse_reducer is not None:
-                self._sparse_reducer.prepare(synchronizes)
-        self._expects_backward = synchronizes
+        if _C.is_grad_enabled():
+            self._prepare(synchronizes)
         self._num_passes += synchronizes
         self._accumulates |= _C.is_grad_enabled() and not synchronizes
         if synchronizes and self.broadcast_buffers and self.require_forward_param_sync:
@@ -272,8 +290,31 @@ class DistributedDataParallel(Module, Joinable):
             (inputs,), (kwargs,) = scatter_kwargs(inputs, kwargs, self.device_ids) if inputs or kwargs else (((),), ({},))
         output = self.module(*inputs, **kwargs)
         self.require_forward_param_sync = self.require_backward_grad_sync
-        marks = self._hook_reducer or self._sparse_reducer
-        return output if marks is None else marks.marked(output)
+        if synchronizes and (marks := self._marks()) is not None:
+            marks.mark(output)
+        return output
+
+    def _marks(self) -> PassMarks | None:
+        """Which passes belong to this module; None: the engine knows it."""
+        if self._hook_reducer is not None:
+            return self._hook_reducer.marks
+        return None if self._sparse_reducer is None else self._sparse_marks
+
+    def _prepare(self, synchronizes: bool) -> None:
+        """Begins a forward pass. One that does not synchronize does not change what the next backward pass does if an earlier one does.
+        """
+        if not synchronizes:
+            if self._hook_reducer is not None:
+                self._hook_reducer.prepare_local()
+            return
+        marks = self._marks()
+        if marks is not None:
+            if marks.is_pending and gradients.is_in_pass():
+                return  # activation checkpointing computes the forward pass again
+            marks.prepare()
+        if self._reducer:
+            _C.ops.reducer_prepare(self._reducer, True)
+        self._expects_backward = True
 
     def _finish(self) -> None:
         # The engine knows whether the pass belongs to this module, and ignores the call if it does not.
@@ -282,12 +323,57 @@ class DistributedDataParallel(Module, Joinable):
         if self.process_group not in _world.pg_map:  # destroyed, and the reducer with it
             self._expects_backward = False
             return
-        if self._hook_reducer is not None:
-            return self._hook_reducer.finish(self._names, self.find_unused_parameters or self.static_graph)
-        if self._reducer:
+        allows_unused = self.find_unused_parameters or self.static_graph
+        marks = self._marks()
+        if marks is None:
+            require_no_sparse(self.process_group, self._strided_names, self._strided_parameters)
             self._finish_strided()
-        if self._sparse_reducer is not None:
-            self._sparse_reducer.finish(self.find_unused_parameters or self.static_graph)
+        elif not marks.is_pending:
+            return
+        elif self._hook_reducer is not None:
+            self._hook_reducer.finish(self._names, allows_unused)
+        else:
+            self._finish_with_sparse(allows_unused)
+
+    def _finish_with_sparse(self, allows_unused: bool) -> None:
+        """Ends a pass of a module some of whose gradients are sparse. If the pass belongs to the module, each rank issues the same
+        collectives, whichever gradients it has."""
+        changed = self._sparse_marks.changed()
+        if not self._sparse_marks.is_of_module(changed):
+            return
+        self._sparse_marks.is_pending = False
+        is_changed = {id(p): c for p, c in zip(self._parameters_to_reduce, changed, strict=True)}
+        require_no_sparse(self.process_group, self._strided_names, self._strided_parameters)
+        if not allows_unused and not all(changed):
+            fail_missing(self.process_group, [name for name, c in zip(self._names, changed, strict=True) if not c])
+        without = [p for p in self._strided_parameters if p.grad is None]
+        own = [kind_of(p.grad) for p in self._parameters_to_reduce]
+        if self._reducer:
+            if not any(is_changed[id(p)] for p in self._strided_parameters):
+                self._enter_strided()
+            for p in without:
+                if p.grad is None:
+                    p.grad = _C.torch.zeros_like(p)
+            grads = [p.grad for p in self._strided_parameters]
+            self._status = _C.ops.reducer_finish(grads, self._reducer, len(grads) if allows_unused else 0)
+        self._average_sparse(own, without)
+        self._accumulates = False
+
+    def _average_sparse(self, own: list[Kind], without: list) -> None:
+        """Averages the gradients that are sparse. `own`: the kinds of this rank's gradients. Gradients of the parameters in `without`
+        become None if no rank has one."""
+        kinds = dict(zip(map(id, self._parameters_to_reduce), kinds_of_all(own, self.process_group), strict=True))
+        for p in without:
+            if kinds[id(p)] is Kind.NONE:
+                p.grad = None
+        self._sparse_reducer.average([kinds[id(p)] for p in self._sparse_reducer.parameters])
+
+    def _enter_strided(self) -> None:
+        """Makes the engine reduce the other ranks' gradients if this rank's pass has computed no strided one."""
+        p = min(self._strided_parameters, key=lambda p: p.numel())
+        with enable_grad():
+            alias = p.view_as(p)
+        _C.backward([alias], [_C.torch.zeros_like(p)], False, False, [])
 
     def _finish_strided(self) -> None:
         parameters = self._strided_parameters
@@ -393,10 +479,12 @@ class DistributedDataParallel(Module, Joinable):
             with enable_grad():
                 _C.ops.reducer_prepare(self._reducer, True)
                 aliases = [p.view_as(p) for p in parameters]
-            self._expects_backward = True
+            self._expects_backward = False  # the pass is ended here
             gradients.backward(aliases, [_C.torch.zeros_like(p) for p in parameters])
+            self._finish_strided()
         if self._sparse_reducer is not None:
-            self._sparse_reducer.reduce_zeros()
+            clear(self._sparse_reducer.parameters)
+            self._average_sparse([kind_of(p.grad) for p in self._parameters_to_reduce], [])
 
     def register_comm_hook(self, state, hook) -> None:
         """Sets how gradients are reduced.
@@ -408,7 +496,8 @@ class DistributedDataParallel(Module, Joinable):
         Args:
             state: the hook's first argument; for the three hooks above, None or the module's process group.
             hook: ``hook(state, bucket)`` gets a GradBucket with this rank's gradients, and returns a Future of the buffer
-                with the gradients to use. A sparse gradient has a bucket of its own, whose buffer is a sparse_coo tensor.
+                with the gradients to use. A sparse gradient has a bucket of its own, whose buffer is a sparse_coo tensor unless the
+                gradient is strided on some rank.
 
         Raises:
             TypeError: the hook is not callable.

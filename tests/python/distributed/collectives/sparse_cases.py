@@ -50,6 +50,8 @@ def refused(rank: int, size: int) -> list:
         _error_of(lambda: dist.broadcast(dense.to_sparse(), 0)),
         _error_of(lambda: dist.all_reduce(torch.eye(3 + rank).to_sparse())),
         _error_of(lambda: dist.all_reduce(torch.ones(2, 2).to_sparse(1 + rank % 2))),
+        _error_of(lambda: dist.all_reduce(matrix(rank) * torch.ones(3, 4, requires_grad=rank == 1))),
+        _error_of(lambda: dist.group.WORLD.allreduce([matrix(rank), dense]).wait()),
     ]
     dist.all_reduce(own := torch.ones(2).to_sparse())  # the group remains usable
     return [*found, own.to_dense().tolist()]

@@ -101,3 +101,36 @@ def trains_embeddings(rank: int, size: int, path: str) -> bool:
     others.load_state_dict(state["optimizer"])
     step(other, others, 1)
     return torch.equal(model.module.weight, other.module.weight)
+
+
+def collides(rank: int, size: int, path: str) -> list:
+    """Ranks that save different values under one name, which is that of a component on rank 0."""
+    sparse = torch.eye(3).to_sparse()
+    cases = [
+        ({"w": sparse}, {"w/1": torch.ones(3)}),
+        ({"w": sparse}, {"w/1": 5}),
+        ({"w": sparse}, {"w": 5}),
+        ({"w": sparse}, {"w": torch.ones(3, 3)}),
+        ({"w/0": torch.ones(2, 3, dtype=torch.int64)}, {"w": sparse}),
+    ]
+    found = []
+    for i, states in enumerate(cases):
+        try:
+            dcp.save(states[rank], checkpoint_id=f"{path}{i}")
+            found.append("")
+        except dcp.CheckpointException as error:
+            found.append(" ".join(str(e) for e, _ in error.failures.values()))
+    return found
+
+
+def similar_names(rank: int, size: int, path: str) -> list[bool]:
+    """Values whose names only begin like those of components."""
+    names = {
+        "w": torch.eye(3).to_sparse(), "w/bias": torch.ones(2), "w/2": torch.ones(3), "w/0/1": 4,
+        f"rank{rank}/w": torch.full((1,), rank + 1.0),
+    }  # fmt: skip
+    dcp.save(names, checkpoint_id=path)
+    into = {"w": torch.sparse_coo_tensor(size=(3, 3)), "w/bias": torch.zeros(2), "w/2": torch.zeros(3), "w/0/1": 0,
+            f"rank{rank}/w": torch.zeros(1)}  # fmt: skip
+    dcp.load(into, checkpoint_id=path)
+    return [a == b if isinstance(a, int) else torch.equal(a.to_dense(), b.to_dense()) for a, b in zip(into.values(), names.values())]

@@ -41,3 +41,14 @@ def test_state_dicts_of_one_rank(ranks):
 
 def test_sparse_optimizers_continue(ranks, tmp_path):
     assert ranks.run(2, cases.trains_embeddings, path=str(tmp_path / "checkpoint")) == [True, True]
+
+
+def test_names_of_components_on_other_ranks_are_refused(ranks, tmp_path):
+    for tensor, value, kind, strided, other in ranks.run(2, cases.collides, path=str(tmp_path / "checkpoint")):
+        assert "'w/1' is the name of a component of 'w'" in tensor and "'w/1' is the name of a component of 'w'" in value
+        assert "'w' is a sparse" in kind and "'w' is a sparse" in strided and "'w/0' is the name of a component of 'w'" in other
+
+
+def test_names_that_resemble_those_of_components(ranks, tmp_path):
+    for right in ranks.run(2, cases.similar_names, path=str(tmp_path / "checkpoint")):
+        assert all(right), right

@@ -27,6 +27,8 @@ __all__ = [
 def _allreduce_fut(process_group, tensor: _C.Tensor) -> Future:
     """Averages a tensor over the ranks, in place; returns a future of it."""
     group = process_group or distributed_c10d._get_default_group()
+    if tensor.is_sparse:  # which collectives only add
+        return _started(group.allreduce([tensor.div_(group.size())]))
     return _started(group.allreduce([tensor], AllreduceOptions(reduceOp=ReduceOp.AVG)))
 
 
