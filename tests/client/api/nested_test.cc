@@ -66,8 +66,7 @@ TEST_F(Api, NestedAttention) {
     for (size_t i = 0; i < 2; ++i) {
       const auto heads = [&](const nested::Jagged& x) { return x.unbind()[i].transpose(0, 1).unsqueeze(0); };
       const Tensor one = nn::functional::scaled_dot_product_attention(
-          heads(q), heads(k), heads(v),
-          nn::functional::ScaledDotProductAttentionFuncOptions().is_causal(is_causal));
+          heads(q), heads(k), heads(v), nn::functional::ScaledDotProductAttentionFuncOptions().is_causal(is_causal));
       outputs.push_back(one.squeeze(0).transpose(0, 1));
     }
     const Tensor expected = cat(outputs);
