@@ -69,7 +69,7 @@ def _functions(op: Operator, kind: str, body: str, functions: set[str], loop: st
     values = ", ".join(f"value_of(in{indices[n]}[i], low{indices[n]})" if n in tensors else n for _, n in locals_of(op))
     own = f"  if constexpr (Real<T>) return loop_of_{loop}(length & -kLanes, in, out);\n" if loop else ""
     exact = ""
-    if kind == "float" and body in _SELECTING:
+    if kind == "float" and body in _SELECTING and _computes_in_bfloat16(op, bodies(op)):
         low = " | ".join(f"low{i}" for i in range(len(tensors)))
         exact = f"""  if constexpr (std::is_same_v<T, BFloat16>) {{
     if (({low}) == 0) {{

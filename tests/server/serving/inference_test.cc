@@ -115,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"Text", [](Wire* r) { r->mutable_inputs(0)->set_datatype("BYTES"); }, "expected the datatype FP32 for input 'x', got BYTES"},
         Refused{"Rank", [](Wire* r) { r->mutable_inputs(0)->add_shape(1); }, "expected the shape [-1, 3]"},
         Refused{"Size", [](Wire* r) { r->mutable_inputs(0)->set_shape(1, 4); }, "expected the shape [-1, 3]"},
-        Refused{"NegativeSize", [](Wire* r) { r->mutable_inputs(0)->set_shape(0, -1); }, "expected the shape [-1, 3]"},
+        Refused{"NegativeSize", [](Wire* r) { r->mutable_inputs(0)->set_shape(0, -1); }, "expected sizes of 0 or more"},
         Refused{"HugeSize", [](Wire* r) { r->mutable_inputs(0)->set_shape(0, INT64_MAX); }, "elements"},
         Refused{"Bytes", [](Wire* r) { r->mutable_raw_input_contents(0)->pop_back(); }, "expected 12 bytes"},
         Refused{"Rows",

@@ -60,7 +60,7 @@ class PassMarks:
             if tensor.requires_grad and not tensor.is_leaf and not _C._is_wrapper(tensor):
                 tensor.register_hook(self._reach)
 
-    def _reach(self, gradient: Tensor) -> None:
+    def _reach(self, _gradient: Tensor) -> None:
         self._is_reached = True
 
     def changed(self) -> list[bool]:
