@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from importlib import import_module
 from typing import Any, NoReturn
 
 from ... import _C
@@ -20,6 +21,8 @@ def sparse_parameters(module: Module, parameters: list[Tensor]) -> list[bool]:
     """Whether each parameter is a parameter of an embedding with sparse=True, whose gradient is sparse."""
     embeddings = [m for m in module.modules() if isinstance(m, (Embedding, EmbeddingBag)) and m.sparse]
     found = {id(p) for m in embeddings for p in m.parameters(recurse=False)}
+    if found:  # registers the operators that zeros call, also on a rank that has made no sparse tensor
+        import_module("teletensor._sparse.functions")
     return [id(p) in found for p in parameters]
 
 
