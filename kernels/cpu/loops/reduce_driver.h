@@ -141,8 +141,8 @@ class ReduceRun {
 
   // A function of its own, because of the size of its buffer.
   [[gnu::noinline]] void reduce_computed_row(Total& total, int64_t base, int64_t begin, int64_t end) const {
-    if constexpr (requires { R::kPart; }) {  // while the values are in the L1 cache
-      UninitializedBuffer<R::kPart> memory;
+    if constexpr (requires { R::kChunk; }) {  // while the values are in the L1 cache
+      UninitializedBuffer<R::kChunk> memory;
       for_each_run(begin, end, kLongestRow, [&](int64_t offset, int64_t, int64_t n) {
         reduction_.block_of(total, n, [&](int64_t first, int64_t count) {
           source_->read(base + offset + first, count, memory.elements());

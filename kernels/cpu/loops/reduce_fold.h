@@ -82,51 +82,17 @@ TT_CLONES void fold_chunk(typename M::Total* __restrict wide, const T* __restric
   for (int64_t l = 0; i < n; ++i, ++l) M::add(wide[l], M::lift(static_cast<Value>(x[i])));
 }
 
-// The elements of a computed chunk that are combined before the next ones are computed. In one piece, the processor
-// would not load operands while it combines.
-template <typename Value>
-inline constexpr int64_t kFoldPart = 16 * kFoldLanes<Value>;
-
-// Combines n elements, a multiple of the lanes, with the lanes. is_first: the lanes have no value yet.
-template <typename M, typename T>
-TT_CLONES void fold_part(typename M::Value* __restrict lane, const T* __restrict x, int64_t n, bool is_first) {
-  using Value = typename M::Value;
-  constexpr int64_t kLanes = kFoldLanes<Value>;
-  Value part[kLanes];
-  for (int64_t l = 0; l < kLanes; ++l) part[l] = is_first ? M::lift(static_cast<Value>(x[l])) : lane[l];
-  for (int64_t i = is_first ? kLanes : 0; i < n; i += kLanes) {
-    for (int64_t l = 0; l < kLanes; ++l) part[l] = M::combine(part[l], M::lift(static_cast<Value>(x[i + l])));
-  }
-  for (int64_t l = 0; l < kLanes; ++l) lane[l] = part[l];
-}
-
-// As fold_chunk(), with the same bits, of elements that read(first, count) computes.
+// Reduces n elements; read(first, count) returns those from `first` on, of which at most kFoldChunk are read at a time.
 template <typename M, typename T, typename Read>
-void fold_computed_chunk(typename M::Total* wide, int64_t n, Read read) {
+void fold_read(typename M::Total& total, int64_t n, Read read) {
   using Value = typename M::Value;
   constexpr int64_t kLanes = kFoldLanes<Value>;
-  Value lane[kLanes];
-  int64_t first = 0;
-  for (int64_t count; first + kLanes <= n; first += count) {
-    count = std::min(kFoldPart<Value>, (n - first) / kLanes * kLanes);
-    fold_part<M, T>(lane, read(first, count), count, first == 0);
-  }
-  if (first > 0) {
-    for (int64_t l = 0; l < kLanes; ++l) M::add(wide[l], lane[l]);
-  }
-  if (first < n) fold_chunk<M, T>(wide, read(first, n - first), n - first);
-}
-
-// Reduces n elements; fold(wide, first, count) adds those from `first` on to the totals of the lanes, at most
-// kFoldChunk at a time.
-template <typename M, typename FoldChunk>
-void fold_chunks(typename M::Total& total, int64_t n, FoldChunk fold) {
-  using Value = typename M::Value;
-  constexpr int64_t kLanes = kFoldLanes<Value>;
+  if (n < 8 * kLanes) return fold_few<M, T>(total, read(int64_t{0}, n), n);
   typename M::Total wide[kLanes];
   for (int64_t l = 0; l < kLanes; ++l) wide[l] = M::init();
   for (int64_t first = 0; first < n; first += kFoldChunk<Value>) {
-    fold(wide, first, std::min(kFoldChunk<Value>, n - first));
+    const int64_t count = std::min(kFoldChunk<Value>, n - first);
+    fold_chunk<M, T>(wide, read(first, count), count);
   }
   for (int64_t half = kLanes / 2; half > 0; half /= 2) {
     for (int64_t l = 0; l < half; ++l) M::merge(wide[l], wide[l + half]);
@@ -134,26 +100,9 @@ void fold_chunks(typename M::Total& total, int64_t n, FoldChunk fold) {
   M::merge(total, wide[0]);
 }
 
-// Inputs of fewer elements are reduced by fold_short().
-template <typename Value>
-inline constexpr int64_t kFewElements = 8 * kFoldLanes<Value>;
-
-// Reduces n elements; read(first, count) computes those from `first` on, of which at most kFoldPart are read at a time.
-template <typename M, typename T, typename Read>
-void fold_read(typename M::Total& total, int64_t n, Read read) {
-  using Value = typename M::Value;
-  if (n < kFewElements<Value>) return fold_few<M, T>(total, read(int64_t{0}, n), n);
-  fold_chunks<M>(total, n, [&](typename M::Total* wide, int64_t first, int64_t count) {
-    fold_computed_chunk<M, T>(wide, count, [&](int64_t at, int64_t part) { return read(first + at, part); });
-  });
-}
-
 template <typename M, typename T>
 void fold_block(typename M::Total& total, const T* x, int64_t n) {
-  if (n < kFewElements<typename M::Value>) return fold_few<M, T>(total, x, n);
-  fold_chunks<M>(total, n, [x](typename M::Total* wide, int64_t first, int64_t count) {
-    fold_chunk<M, T>(wide, x + first, count);
-  });
+  fold_read<M, T>(total, n, [x](int64_t first, int64_t) { return x + first; });
 }
 
 // Processes columns [j, ...) in groups of kLanes, which stay in registers over all rows. Returns the first remaining
@@ -199,9 +148,9 @@ struct Fold {
   static constexpr int64_t kRows = 32;
   static constexpr bool kRawBytes = M::kRawBytes;
   Total init() const { return M::init(); }
-  static constexpr int64_t kPart = kFoldPart<typename M::Value>;
+  static constexpr int64_t kChunk = kFoldChunk<typename M::Value>;
   void block(Total& total, const Value* x, int64_t n, int64_t) const { fold_block<M>(total, x, n); }
-  // As block(), of elements that read(first, count) returns, at most kPart at a time.
+  // As block(), of elements that read(first, count) returns, at most kChunk at a time.
   template <typename Read>
   void block_of(Total& total, int64_t n, Read read) const {
     fold_read<M, T>(total, n, read);

@@ -31,7 +31,8 @@ def sums(rank: int, size: int) -> list:
     return right
 
 
-def _error_of(function) -> list:
+def error_of(function) -> list:
+    """The name and the text of the error that a call raises; empty if it raises none."""
     try:
         function()
     except Exception as error:  # noqa: BLE001 - returned
@@ -43,15 +44,15 @@ def refused(rank: int, size: int) -> list:
     """The errors of calls that no rank starts, and of different sizes."""
     dense, rows = torch.eye(3), [torch.ones(2), torch.ones(1)]
     found = [
-        _error_of(lambda: dist.all_reduce(matrix(rank), dist.ReduceOp.MAX)),
-        _error_of(lambda: dist.all_reduce(matrix(rank), dist.ReduceOp.AVG)),
-        _error_of(lambda: dist.all_reduce(dense.to_sparse_csr())),
-        _error_of(lambda: dist.all_reduce(torch.nested.nested_tensor(rows, layout=torch.jagged))),
-        _error_of(lambda: dist.broadcast(dense.to_sparse(), 0)),
-        _error_of(lambda: dist.all_reduce(torch.eye(3 + rank).to_sparse())),
-        _error_of(lambda: dist.all_reduce(torch.ones(2, 2).to_sparse(1 + rank % 2))),
-        _error_of(lambda: dist.all_reduce(matrix(rank) * torch.ones(3, 4, requires_grad=rank == 1))),
-        _error_of(lambda: dist.group.WORLD.allreduce([matrix(rank), dense]).wait()),
+        error_of(lambda: dist.all_reduce(matrix(rank), dist.ReduceOp.MAX)),
+        error_of(lambda: dist.all_reduce(matrix(rank), dist.ReduceOp.AVG)),
+        error_of(lambda: dist.all_reduce(dense.to_sparse_csr())),
+        error_of(lambda: dist.all_reduce(torch.nested.nested_tensor(rows, layout=torch.jagged))),
+        error_of(lambda: dist.broadcast(dense.to_sparse(), 0)),
+        error_of(lambda: dist.all_reduce(torch.eye(3 + rank).to_sparse())),
+        error_of(lambda: dist.all_reduce(torch.ones(2, 2).to_sparse(1 + rank % 2))),
+        error_of(lambda: dist.all_reduce(matrix(rank) * torch.ones(3, 4, requires_grad=rank == 1))),
+        error_of(lambda: dist.group.WORLD.allreduce([matrix(rank), dense]).wait()),
     ]
     dist.all_reduce(own := torch.ones(2).to_sparse())  # the group remains usable
     return [*found, own.to_dense().tolist()]

@@ -9,6 +9,7 @@ import teletensor as torch
 import teletensor.distributed as dist
 from teletensor import nn
 from teletensor.nn.parallel import DistributedDataParallel
+from tests.python.distributed.collectives.sparse_cases import error_of
 
 STEPS = 3
 
@@ -129,19 +130,11 @@ def unused(rank: int, size: int, **options) -> list:
     return [right, module.module.bags.weight.grad is None, module.module.words.weight.grad is not None]
 
 
-def _error_of(function) -> list:
-    try:
-        function()
-    except Exception as error:  # noqa: BLE001 - returned
-        return [type(error).__name__, str(error)]
-    return []
-
-
 def missing(rank: int, size: int) -> list:
     """A pass that does not use the bags, without find_unused_parameters."""
     module = DistributedDataParallel(Model())
     words, _ = batch(0, rank)
-    return _error_of(lambda: module(words, None).sum().backward())
+    return error_of(lambda: module(words, None).sum().backward())
 
 
 def _averages(module: nn.Module, expected: nn.Module, size: int, loss) -> float:
@@ -207,7 +200,7 @@ def functional(rank: int, size: int, also_strided: bool) -> list:
     loss(hooked, rank).backward()
     error = _averages(hooked.module, Functional(False), size, loss)
     module = DistributedDataParallel(Functional())
-    return [error, *_error_of(lambda: loss(module, rank).backward())]
+    return [error, *error_of(lambda: loss(module, rank).backward())]
 
 
 class Holder:
@@ -294,7 +287,7 @@ def random_uses(rank: int, size: int, hook: bool = False, **options) -> float:
 def no_strided_gradient(rank: int, size: int) -> list:
     """A pass in which one rank does not use the layer, without find_unused_parameters."""
     module = DistributedDataParallel(Selective())
-    return _error_of(lambda: module(batch(0, rank)[0], uses_layer=rank == 0).sum().backward())
+    return error_of(lambda: module(batch(0, rank)[0], uses_layer=rank == 0).sum().backward())
 
 
 def outputs(rank: int, size: int, kind: str, hook: bool = False) -> float:
@@ -437,7 +430,7 @@ def foreign_passes(rank: int, size: int, hook: bool = False) -> float:
     found.backward(inputs=[x], retain_graph=True)
     pass_of_another_module()
     output = module(batch(0, rank)[0])
-    assert _error_of(lambda: _Fails.apply(output + 0 * output.sum()).sum().backward())[1:] == ["fails"]
+    assert error_of(lambda: _Fails.apply(output + 0 * output.sum()).sum().backward())[1:] == ["fails"]
     pass_of_another_module()
     assert all(p.grad is None for p in module.parameters())
     loss(module, rank).backward()
