@@ -75,8 +75,9 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
 Tensor attention_with_nan(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
                           double scale) {
   const Tensor result = scaled_dot_product_attention(query, key, value, mask, false, scale, false);
-  if (mask.size(-1) == 0) return result;  // without keys, sums of nothing
-  const Tensor is_masked = ops::eq(ops::amax(mask, Sizes{-1}, true), -HUGE_VAL);
+  if (key.size(-2) == 0) return result;  // sums of nothing
+  const Tensor largest = mask.dim() == 0 ? mask : ops::amax(mask, Sizes{-1}, true);
+  const Tensor is_masked = ops::eq(largest, -HUGE_VAL);
   return ops::masked_fill(result, is_masked, std::numeric_limits<double>::quiet_NaN());
 }
 

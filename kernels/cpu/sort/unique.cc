@@ -1,7 +1,6 @@
 // The distinct values of a tensor, and the distinct rows of a matrix.
 #include <algorithm>
 #include <numeric>
-#include <vector>
 
 #include "kernels/common/iteration/element.h"
 #include "kernels/cpu/iteration/contiguous.h"
@@ -72,29 +71,30 @@ void unique_rows(const Tensor& input, bool consecutive, Tensor& output, Tensor& 
   check(input.dim() == 2, "expected a matrix, got ", to_string(input.sizes()));
   const Tensor x = contiguous(input);
   const int64_t n = x.size(0), columns = x.size(1);
-  std::vector<int64_t> order(static_cast<size_t>(n)), first, often;
-  std::iota(order.begin(), order.end(), int64_t{0});
   inverse_indices = empty({n}, DType::kInt64, input.device());
+  const Tensor places = empty({n}, DType::kInt64, input.device());  // rows in order, then the first row of each group
+  int64_t* const order = places.data_as<int64_t>();
+  int64_t* const group_of = inverse_indices.data_as<int64_t>();
+  int64_t groups = 0;
+  std::iota(order, order + n, int64_t{0});
   with_element(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     const Table<T> table(x.data_as<T>(), columns);
     if (!consecutive) {
-      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return table.less(a, b); });
+      std::stable_sort(order, order + n, [&](int64_t a, int64_t b) { return table.less(a, b); });
     }
-    for (size_t i = 0; i < order.size(); ++i) {
-      if (i == 0 || !table.equal(order[i], order[i - 1])) {
-        first.push_back(order[i]);
-        often.push_back(0);
-      }
-      ++often.back();
-      inverse_indices.data_as<int64_t>()[order[i]] = static_cast<int64_t>(first.size()) - 1;
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t row = order[i];
+      if (i == 0 || !table.equal(row, order[i - 1])) order[groups++] = row;
+      group_of[row] = groups - 1;
     }
-    output = empty({static_cast<int64_t>(first.size()), columns}, x.dtype(), x.device());
-    for (size_t i = 0; i < first.size(); ++i) {
-      std::copy_n(table.row(first[i]), columns, output.data_as<T>() + static_cast<int64_t>(i) * columns);
+    output = empty({groups, columns}, x.dtype(), x.device());
+    for (int64_t i = 0; i < groups; ++i) {
+      std::copy_n(table.row(order[i]), columns, output.data_as<T>() + i * columns);
     }
   });
-  counts = empty({static_cast<int64_t>(first.size())}, DType::kInt64, input.device());
-  std::copy(often.begin(), often.end(), counts.data_as<int64_t>());
+  counts = empty({groups}, DType::kInt64, input.device());
+  std::fill_n(counts.data_as<int64_t>(), groups, int64_t{0});
+  for (int64_t row = 0; row < n; ++row) ++counts.data_as<int64_t>()[group_of[row]];
 }
 
 }  // namespace tt::cpu
