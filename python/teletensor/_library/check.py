@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .operators import OpOverload, _tensors
+from .operators import OpOverload, tensors_in
 
 
 def _test_schema(op: OpOverload, args: tuple, kwargs: dict) -> None:
     """Raises RuntimeError if a tensor that the schema does not mark with "!" changes."""
     positional, keyword = op._schema.bind(args, kwargs)
     constant = [v for a, v in zip(op._schema.arguments, [*positional, *keyword.values()]) if not a.is_write]
-    tensors = [*_tensors(constant)]
+    tensors = [*tensors_in(constant)]
     before = [t.detach().clone() for t in tensors]
     op(*args, **kwargs)
     for t, old in zip(tensors, before):
@@ -23,7 +23,7 @@ def _test_schema(op: OpOverload, args: tuple, kwargs: dict) -> None:
 def _test_autograd_registration(op: OpOverload, args: tuple, kwargs: dict) -> None:
     """Raises RuntimeError if an Autograd kernel exists beside a formula, which would then never be used."""
     positional, keyword = op._schema.bind(args, kwargs)
-    if any(t.requires_grad for t in _tensors([*positional, *keyword.values()])):
+    if any(t.requires_grad for t in tensors_in([*positional, *keyword.values()])):
         if op.backward is None and not set(op.kernels) & {"Autograd", "AutogradCPU", "AutogradCUDA", "CompositeImplicitAutograd"}:
             raise RuntimeError(f"{op} was called with tensors that require grad but has no derivative: use register_autograd")
 

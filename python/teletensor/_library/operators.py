@@ -34,12 +34,13 @@ class BelowAutograd:
         _below.depth -= 1
 
 
-def _tensors(values: Any) -> Iterator[Tensor]:
+def tensors_in(values: Any) -> Iterator[Tensor]:
+    """The tensors among values and in their lists and tuples."""
     for value in values:
         if isinstance(value, Tensor):
             yield value
         elif isinstance(value, (list, tuple)):
-            yield from _tensors(value)
+            yield from tensors_in(value)
 
 
 class OpOverload:
@@ -96,7 +97,7 @@ class OpOverload:
 
     def run(self, positional: list, keyword: dict) -> Any:
         """Calls the kernel with all arguments, without handlers of the call itself."""
-        device = next((t.device.type for t in _tensors([*positional, *keyword.values()])), "cpu")
+        device = next((t.device.type for t in tensors_in([*positional, *keyword.values()])), "cpu")
         if device in ("cpu", "cuda") and _C.autocast_dtype(device) is not None:
             if f"Autocast{device.upper()}" in self.kernels:
                 return self.kernels[f"Autocast{device.upper()}"](*positional, **keyword)
@@ -124,7 +125,7 @@ class OpOverload:
         kernel = self._kernel(device)
         if kernel is self.kernels.get("CompositeImplicitAutograd"):
             return kernel(*positional, **keyword)
-        differentiable = any(t.requires_grad for t in _tensors([*positional, *keyword.values()]))
+        differentiable = any(t.requires_grad for t in tensors_in([*positional, *keyword.values()]))
         if below or not (differentiable and _C.is_grad_enabled()):
             return self._checked(run_kernel(kernel, positional, keyword), positional)
         if isinstance(kernel, CompiledKernel) and self.backward is None and not self._schema.is_mutable:
@@ -145,8 +146,8 @@ class OpOverload:
 
     def _checked(self, result: Any, positional: Sequence[Any]) -> Any:
         """Raises RuntimeError if an output is an input, which PyTorch does not allow in operators that change nothing."""
-        inputs = [*_tensors(positional)]
-        if not self._schema.is_mutable and any(r is t for r in _tensors([result]) for t in inputs):
+        inputs = [*tensors_in(positional)]
+        if not self._schema.is_mutable and any(r is t for r in tensors_in([result]) for t in inputs):
             raise RuntimeError(
                 f"{self._opname}: The output of this custom operator must not also be an input to this custom operator; "
                 "return a clone of it (x.clone())"

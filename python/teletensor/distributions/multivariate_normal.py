@@ -34,7 +34,38 @@ def _precision_to_scale_tril(precision):
     return solve_triangular(upper.mT, identity.expand_as(precision), upper=False)
 
 
-class MultivariateNormal(Distribution):
+class WithCovariance(Distribution):
+    """A distribution whose constructor receives one of three matrices: covariance, precision or Cholesky factor."""
+
+    def _set_factor(self, name: str, matrix) -> None:
+        """Computes the factor. It is not broadcast, so that the batch shares one if the matrix is the same."""
+        if name == "scale_tril":
+            self._unbroadcasted_scale_tril = matrix
+        else:
+            self._unbroadcasted_scale_tril = cholesky(matrix) if name == "covariance_matrix" else _precision_to_scale_tril(matrix)
+
+    def _expand_matrices(self, new, batch_shape) -> None:
+        """Gives a new distribution this one's matrices."""
+        new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
+        for name in ("covariance_matrix", "precision_matrix", "scale_tril"):
+            if (matrix := self.__dict__.get(name)) is not None:
+                setattr(new, name, matrix.expand(*batch_shape, *matrix.shape[-2:]))
+
+    def _expand_matrix(self, matrix):
+        return matrix.expand(*self.batch_shape, *matrix.shape[-2:])
+
+    @lazy_property
+    def scale_tril(self):
+        """The Cholesky factor of the covariance."""
+        return self._expand_matrix(self._unbroadcasted_scale_tril)
+
+    @lazy_property
+    def covariance_matrix(self):
+        """The covariance, for Wishart that of the normal vectors."""
+        return self._expand_matrix(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
+
+
+class MultivariateNormal(WithCovariance):
     """The multivariate normal distribution, with a mean and a covariance, precision or Cholesky factor `scale_tril`."""
 
     arg_constraints = {
@@ -58,28 +89,11 @@ class MultivariateNormal(Distribution):
         self.loc = loc.expand(*batch_shape, n)
         setattr(self, name, matrix.expand(*batch_shape, n, n))
         super().__init__(batch_shape, (n,), validate_args=validate_args)
-        # Not broadcast, so that the batch shares one factor if the matrix is the same.
-        if name == "scale_tril":
-            self._unbroadcasted_scale_tril = matrix
-        else:
-            self._unbroadcasted_scale_tril = cholesky(matrix) if name == "covariance_matrix" else _precision_to_scale_tril(matrix)
+        self._set_factor(name, matrix)
 
     mean = property(lambda self: self.loc)
     mode = property(lambda self: self.loc)
     variance = property(lambda self: self._unbroadcasted_scale_tril.square().sum(-1).expand(*self.batch_shape, *self.event_shape))
-
-    def _expand_matrix(self, matrix):
-        return matrix.expand(*self.batch_shape, *self.event_shape, *self.event_shape)
-
-    @lazy_property
-    def scale_tril(self):
-        """The Cholesky factor of the covariance."""
-        return self._expand_matrix(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self):
-        """The covariance."""
-        return self._expand_matrix(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
 
     @lazy_property
     def precision_matrix(self):
@@ -91,11 +105,8 @@ class MultivariateNormal(Distribution):
 
     def expand(self, batch_shape, _instance=None):
         new = self._copy_for(MultivariateNormal, _instance)
-        n = self.event_shape[0]
-        new.loc, new._unbroadcasted_scale_tril = self.loc.expand(*batch_shape, n), self._unbroadcasted_scale_tril
-        for name in ("covariance_matrix", "precision_matrix", "scale_tril"):
-            if name in self.__dict__:
-                setattr(new, name, self.__dict__[name].expand(*batch_shape, n, n))
+        new.loc = self.loc.expand(*batch_shape, *self.event_shape)
+        self._expand_matrices(new, batch_shape)
         new._set_shapes(batch_shape, self.event_shape, self._validate_args)
         return new
 

@@ -8,18 +8,18 @@ import warnings
 
 from .. import _C
 from .._functions import broadcast_shapes, finfo
-from ..linalg import cholesky, slogdet
+from ..linalg import slogdet
 from ..linalg._torch_names import cholesky_solve
 from . import constraints
 from ._gamma_sampling import standard_gamma
 from .exp_family import ExponentialFamily
-from .multivariate_normal import _precision_to_scale_tril
+from .multivariate_normal import WithCovariance
 from .utils import _standard_normal, lazy_property, vec_to_tril_matrix
 
 __all__ = ["Wishart"]
 
 
-class Wishart(ExponentialFamily):
+class Wishart(WithCovariance, ExponentialFamily):
     """The sum of df outer products of normal vectors, of a covariance, precision or Cholesky factor `scale_tril`."""
 
     support = constraints.positive_definite
@@ -54,32 +54,14 @@ class Wishart(ExponentialFamily):
         self.df = df.expand(batch_shape)
         setattr(self, name, matrix.expand(*batch_shape, *matrix.shape[-2:]))
         super().__init__(batch_shape, matrix.shape[-2:], validate_args=validate_args)
-        if name == "scale_tril":
-            self._unbroadcasted_scale_tril = matrix
-        else:
-            self._unbroadcasted_scale_tril = cholesky(matrix) if name == "covariance_matrix" else _precision_to_scale_tril(matrix)
+        self._set_factor(name, matrix)
 
     def expand(self, batch_shape, _instance=None):
         new = self._copy_for(Wishart, _instance)
-        new.df, new._unbroadcasted_scale_tril = self.df.expand(batch_shape), self._unbroadcasted_scale_tril
-        for name in ("covariance_matrix", "precision_matrix", "scale_tril"):
-            if name in self.__dict__:
-                setattr(new, name, self.__dict__[name].expand(*batch_shape, *self.event_shape))
+        new.df = self.df.expand(batch_shape)
+        self._expand_matrices(new, batch_shape)
         new._set_shapes(batch_shape, self.event_shape, self._validate_args)
         return new
-
-    def _expand_matrix(self, matrix):
-        return matrix.expand(*self.batch_shape, *self.event_shape)
-
-    @lazy_property
-    def scale_tril(self):
-        """The Cholesky factor of the covariance."""
-        return self._expand_matrix(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self):
-        """The covariance of the normal vectors."""
-        return self._expand_matrix(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
 
     @lazy_property
     def precision_matrix(self):

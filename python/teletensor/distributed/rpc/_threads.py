@@ -34,10 +34,6 @@ class Pool:
                 thread.start()
         self._tasks.put(task)
 
-    def is_idle(self) -> bool:
-        with self._lock:
-            return self._unfinished == 0
-
     def stop(self) -> None:
         """Ends the threads when they have run everything submitted. Does not wait."""
         for _ in self._threads:

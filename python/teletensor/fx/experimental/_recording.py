@@ -17,7 +17,7 @@ from ..._grad_mode import no_grad
 from ..._library.dispatch import engine_call
 from ..._library.engine_operators import operator_named
 from ..._library.loaded import LoadedOverload
-from ..._library.operators import OpOverload
+from ..._library.operators import OpOverload, tensors_in
 from ..._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from ..._torch_c_compat import _set_grad_enabled
 from ...utils._python_dispatch import TorchDispatchMode
@@ -361,7 +361,7 @@ class Recording(TorchDispatchMode):
                 result = rule(*args, **kwargs)
             if result is not NotImplemented:
                 return result
-        leaves = [t for t in _tensors([*args, *kwargs.values()])]
+        leaves = [t for t in tensors_in([*args, *kwargs.values()])]
         for tensor in leaves:
             self.own(tensor)
         node = self.add(func, tuple(map(self.argument, args)), {k: self.argument(v) for k, v in kwargs.items()})
@@ -384,7 +384,7 @@ class Recording(TorchDispatchMode):
             if result is not NotImplemented:
                 return result
         with self.unrecorded():
-            leaves = list(_tensors([*args, *kwargs.values()]))
+            leaves = list(tensors_in([*args, *kwargs.values()]))
             for tensor in leaves:
                 self.own(tensor)
             node = self.add(overload, tuple(map(self.argument, args)), {k: self.argument(v) for k, v in kwargs.items()})
@@ -454,7 +454,7 @@ class Recording(TorchDispatchMode):
         values = [self._unwrapped(v) for v in arguments]
         if self.fake:
             values = [_C.device("meta") if n == "device" and v is not None else v for n, v in zip(operator.names, values)]
-            if "device" in operator.names and not any(True for _ in _tensors(values)):
+            if "device" in operator.names and not any(True for _ in tensors_in(values)):
                 values[operator.names.index("device")] = _C.device("meta")
             if into is None and operator.num_outputs != 0 and operator.result_sizes(values) is None:
                 if operator.name in DYNAMIC and self.unbacked is not None and self.outer is None:
@@ -478,14 +478,6 @@ class Recording(TorchDispatchMode):
 
 def _refuse_backward(_gradients: list, _create_graph: bool) -> None:
     raise GradientsRequestedError("[backward] a recording does not call the backward of an autograd.Function")
-
-
-def _tensors(values: Any) -> Iterator[Tensor]:
-    for value in values:
-        if isinstance(value, Tensor):
-            yield value
-        elif isinstance(value, (list, tuple)):
-            yield from _tensors(value)
 
 
 def _device_of(leaves: list[Tensor], requested: Any) -> Any:
@@ -544,8 +536,3 @@ def can_view(tensor: Tensor, shape: list[int]) -> bool:
         except RuntimeError:
             return False
     return True
-
-
-def is_recorded_size(value: Any) -> bool:
-    """Whether a number is a size of a recorded tensor."""
-    return isinstance(value, RecordedSize)

@@ -17,10 +17,6 @@ def _dims(dim: Any) -> list[int]:
     return [] if dim is None else [dim] if isinstance(dim, int) else list(dim)
 
 
-def _result_dtype(b: Builder) -> Any:
-    return b.dtype[0] if isinstance(b.dtype, list) else b.dtype
-
-
 @translates("aten.sum.default aten.sum.dim_IntList")
 def _sum(b: Builder, self: Value, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Value:
     del dtype  # the result's

@@ -21,7 +21,6 @@ from .ops import find
 MAX_DEPTH = 24  # graphs and functions within each other
 EXPANDED_NODES = 20_000  # with functions expanded at each call, and one more for every 4 bytes of the model
 MAX_OPSET = 28  # the newest version of ai.onnx whose operators were implemented
-_STANDARD = ("", "ai.onnx")
 
 
 class Plan:

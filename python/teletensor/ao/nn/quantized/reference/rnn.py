@@ -103,26 +103,21 @@ class RNNCell(RNNCellBase, nn.RNNCell):
         self._init_cell(weight_qparams_dict, device)
 
 
-class LSTMCell(RNNCellBase, nn.LSTMCell):
+class _GatedCell(RNNCellBase):
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None,
+        weight_qparams_dict: dict[str, Any] | None = None,
+    ):  # fmt: skip
+        super().__init__(input_size, hidden_size, bias, device, dtype)
+        self._init_cell(weight_qparams_dict, device)
+
+
+class LSTMCell(_GatedCell, nn.LSTMCell):
     """One step of an LSTM, whose weights are rounded in each call."""
 
-    def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None,
-        weight_qparams_dict: dict[str, Any] | None = None,
-    ):  # fmt: skip
-        super().__init__(input_size, hidden_size, bias, device, dtype)
-        self._init_cell(weight_qparams_dict, device)
 
-
-class GRUCell(RNNCellBase, nn.GRUCell):
+class GRUCell(_GatedCell, nn.GRUCell):
     """One step of a GRU, whose weights are rounded in each call."""
-
-    def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None,
-        weight_qparams_dict: dict[str, Any] | None = None,
-    ):  # fmt: skip
-        super().__init__(input_size, hidden_size, bias, device, dtype)
-        self._init_cell(weight_qparams_dict, device)
 
 
 class RNNBase(_WithWeights):

@@ -8,10 +8,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ..... import _C
 from ...collate import default_collate
 from ...sampler import SequentialSampler
 from .._decorator import functional_datapipe
+from .._shuffling import Shuffling
 from ..datapipe import DataChunk, IterDataPipe
 
 
@@ -212,33 +212,19 @@ class Grouper(IterDataPipe):
 
 
 @functional_datapipe("shuffle")
-class Shuffler(_OfOnePipe):
+class Shuffler(Shuffling, _OfOnePipe):
     """Yields items in random order, by a buffer of `buffer_size` items; the numbers depend on torch.manual_seed() or set_seed()."""
 
     def __init__(self, datapipe: IterDataPipe, *, buffer_size: int = 10000, unbatch_level: int = 0) -> None:
         if buffer_size <= 0:
             raise AssertionError("buffer_size should be larger than 0")
         self.datapipe = datapipe if unbatch_level == 0 else UnBatcher(datapipe, unbatch_level)
-        self.buffer_size, self._enabled, self._seed = buffer_size, True, None
+        self.buffer_size = buffer_size
         self._rng = random.Random()  # noqa: S311 - no secrets
-        self.seeds: random.Random | None = None  # of iterations without set_seed(); None: torch's generator
-
-    def set_shuffle(self, shuffle: bool = True) -> Shuffler:
-        """Switches shuffling on or off."""
-        self._enabled = shuffle
-        return self
-
-    def set_seed(self, seed: int) -> Shuffler:
-        """Sets the seed of the next iteration."""
-        self._seed = seed
-        return self
 
     def reset(self) -> None:
         if self._enabled:
-            if self._seed is None:
-                self._seed = int(_C.torch.randint(0, 2**62, ()).item()) if self.seeds is None else self.seeds.getrandbits(62)
-            self._rng.seed(self._seed)
-            self._seed = None
+            self._rng.seed(self._take_seed())
 
     def __iter__(self) -> Iterator:
         if not self._enabled:

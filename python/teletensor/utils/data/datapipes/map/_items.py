@@ -7,8 +7,8 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..... import _C
 from .._decorator import functional_datapipe
+from .._shuffling import Shuffling
 from ..datapipe import DataChunk, IterDataPipe, MapDataPipe
 
 
@@ -112,7 +112,7 @@ class Zipper(MapDataPipe):
         return min(map(len, self.datapipes))  # type: ignore[arg-type]
 
 
-class Shuffler(IterDataPipe):
+class Shuffler(Shuffling, IterDataPipe):
     """Yields the items in random order, once each; the numbers depend on torch.manual_seed() or set_seed().
 
     Args:
@@ -122,29 +122,14 @@ class Shuffler(IterDataPipe):
     def __init__(self, datapipe: MapDataPipe, *, indices: Sequence | None = None) -> None:
         self.datapipe = datapipe
         self.indices = list(range(len(datapipe))) if indices is None else indices  # type: ignore[arg-type]
-        self._enabled, self._seed = True, None
         self._order: list = []
         self._rng = random.Random()  # noqa: S311 - no secrets
-        self.seeds: random.Random | None = None  # of iterations without set_seed(); None: torch's generator
-
-    def set_shuffle(self, shuffle: bool = True) -> Shuffler:
-        """Switches shuffling on or off."""
-        self._enabled = shuffle
-        return self
-
-    def set_seed(self, seed: int) -> Shuffler:
-        """Sets the seed of the next iteration."""
-        self._seed = seed
-        return self
 
     def reset(self) -> None:
         if not self._enabled:
             self._order = list(self.indices)
             return
-        if self._seed is None:
-            self._seed = int(_C.torch.randint(0, 2**62, ()).item()) if self.seeds is None else self.seeds.getrandbits(62)
-        self._rng.seed(self._seed)
-        self._seed = None
+        self._rng.seed(self._take_seed())
         self._order = self._rng.sample(self.indices, len(self.indices))[::-1]
 
     def __iter__(self) -> Iterator:
