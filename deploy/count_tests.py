@@ -2,6 +2,7 @@
 
     count_tests.py FOLDER             the tests of all reports in the folder
     count_tests.py --failed REPORT    the node ids of the failed tests of one of pytest's reports, one per line
+    count_tests.py --slowest FOLDER   the fifty slowest tests of the folder's reports, with their seconds
 
 A test that failed in NAME.xml and passed in NAME.repeated.xml counts as passed, and is listed.
 """
@@ -56,7 +57,22 @@ def count(folder: Path) -> tuple[dict[str, int], list[str]]:
     return total, flaky
 
 
+def slowest(folder: Path, number: int = 50) -> list[tuple[float, str]]:
+    """The seconds and names of the slowest tests. Of C++, the test is a program."""
+    found = []
+    for report in folder.glob("*.xml"):
+        for case in ElementTree.parse(report).iter("testcase"):
+            classname, name = case.get("classname", ""), case.get("name", "")
+            is_program = report.name == "ctest.xml"
+            test = f"{name} (C++)" if is_program else f"{node_id(classname, name) if classname else name} ({report.stem})"
+            found.append((float(case.get("time", 0)), test))
+    return sorted(found, reverse=True)[:number]
+
+
 if __name__ == "__main__":
+    if sys.argv[1] == "--slowest":
+        print(*(f"{seconds:7.1f} {test}" for seconds, test in slowest(Path(sys.argv[2]))), sep="\n")
+        sys.exit()
     if sys.argv[1] == "--failed":
         print(*(node_id(*test) for test, outcome in outcomes(Path(sys.argv[2])) if outcome == FAILED), sep="\n")
         sys.exit()

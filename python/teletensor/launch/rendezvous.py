@@ -4,7 +4,8 @@ Launchers must agree before any engine exists, and must keep agreeing when the r
 Their store therefore needs no engine: it is a dictionary in one launcher, served over TCP by asyncio, with the methods
 of PyTorch's Store. asyncio is preferred to multiprocessing.connection because that module unpickles what it receives,
 needs a thread per connection, and uses another digest in each version of Python. distributed/store is not used because
-it needs gRPC, which does not survive fork(): a launcher forks the ranks of a function (start_method="fork").
+it needs gRPC, which does not survive fork(): a launcher forks the ranks of a function (start_method="fork"). A child
+that opens a session then shares the epoll set of the launcher's gRPC, which loses connections or aborts in both.
 
 Both sides prove that they have the run's token (HMAC-SHA256 of two nonces), and every message carries an HMAC of its
 number and direction, so that it can be neither forged, replayed nor reordered. Messages are not encrypted; they contain
