@@ -24,7 +24,9 @@ echo "== C++ ($build)"
 # The fast tier leaves out C++ programs labelled slow; of Python, folders that start many processes, and the rows' run
 # through a daemon.
 # Two tests at once, or four of those that mostly wait (tt_test in deploy/cmake/Generate.cmake).
-ctest --test-dir "$build" --output-on-failure -j 4 $([[ $tier == fast ]] && echo '-LE slow') \
+# A program that hangs fails after 5 minutes; the sanitizers' are slower.
+ctest --test-dir "$build" --output-on-failure -j 4 --timeout $([[ $build == build ]] && echo 300 || echo 1500) \
+  $([[ $tier == fast ]] && echo '-LE slow') \
   --output-junit "$root/$results/ctest.xml" || failed=1
 
 # Runs pytest with a report NAME.xml. Three tests run at once on two cores, because many mostly wait: for timeouts, leases

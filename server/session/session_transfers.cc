@@ -29,21 +29,22 @@ MemoryWait Session::wait_for_frames(std::chrono::steady_clock::time_point* idle_
   // The end of a frame wakes this wait. Memory that is released during a frame or by another thread, and the end of the
   // call, are polled: an event for each refund of an account would slow down every tensor that is freed, and gRPC's
   // synchronous calls report their end only to IsCancelled().
-  constexpr auto kPoll = std::chrono::milliseconds(20), kIdle = std::chrono::milliseconds(200);
+  const std::chrono::milliseconds idle = options_.transfer_timeouts.memory;
+  const std::chrono::milliseconds poll = std::min(std::chrono::milliseconds(20), idle);
   constexpr int kMaxPolls = 25;  // other sessions may release memory too
   const uint64_t before = executed(), held = account_->held();
   for (int i = 0; i < kMaxPolls; ++i) {
     {
       MutexLock lock(progress_mutex_);
       ++waiting_;
-      progress_.wait_for(progress_mutex_, kPoll);
+      progress_.wait_for(progress_mutex_, poll);
       --waiting_;
     }
     const auto now = std::chrono::steady_clock::now();
     const bool has_executed = executed() != before;
     if (busy() || has_executed) *idle_since = now;
     if (!should_continue()) return MemoryWait::kCancelled;
-    if (has_ended() || now - *idle_since >= kIdle) return MemoryWait::kNoMore;
+    if (has_ended() || now - *idle_since >= idle) return MemoryWait::kNoMore;
     // An attempt that cannot succeed would return the pool's unused memory to the system.
     if (has_executed || account_->held() < held) break;
   }

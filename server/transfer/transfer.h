@@ -47,10 +47,12 @@ enum class MemoryWait : uint8_t { kRetry, kNoMore, kCancelled };
 class Transfers final : public Expirable, public std::enable_shared_from_this<Transfers> {
  public:
   // Maximum time that an instruction waits: `progress` for a transfer that makes no progress, `resume` for a failed
-  // transfer to be resent. The received part of a failed transfer is also kept for `resume`.
+  // transfer to be resent. The received part of a failed transfer is also kept for `resume`. An upload without room in
+  // the account waits for `memory` while the session executes no frame.
   struct Timeouts {
     std::chrono::milliseconds progress{60'000};
     std::chrono::milliseconds resume{10'000};
+    std::chrono::milliseconds memory{200};
   };
 
   // A complete transfer. `copied` passes when the device has the bytes; null on the CPU.
