@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import multiprocessing
+import multiprocessing.process
 import os
 import pickle
 import signal
@@ -73,6 +74,9 @@ class FunctionProcess:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
             for stream in streams:
                 stream.close()
+        # multiprocessing reaps the processes that it knows whenever it starts another one. The rank is reaped by wait(), so
+        # that its id, which names its group, is not used again before.
+        multiprocessing.process._children.discard(self._process)
         self.pid = self._process.pid
 
     def wait(self) -> None:

@@ -1,10 +1,12 @@
 """torch.distributed.launcher and torch.distributed.run: ranks that a program starts."""
 
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 
 import pytest
 
@@ -41,6 +43,23 @@ def test_a_function_returns_its_values_by_rank(capfd):
     assert result == {rank: (("a", 1), [str(rank), str(rank), "2", "worker", "r", "0"]) for rank in (0, 1)}
     assert sorted(capfd.readouterr().out.splitlines()) == ["[0] shown 0", "[1] shown 1"]
     assert "RANK" not in os.environ
+
+
+@pytest.mark.parametrize("start_method", ["fork", "spawn"])
+def test_the_program_may_use_multiprocessing_meanwhile(start_method):
+    ended = threading.Event()
+
+    def reap():  # as does the start of a process
+        while not ended.is_set():
+            multiprocessing.active_children()
+
+    thread = threading.Thread(target=reap)
+    thread.start()
+    try:
+        assert set(elastic_launch(config(start_method=start_method), _describe)()) == {0, 1}
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _fail(folder):
