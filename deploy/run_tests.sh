@@ -76,7 +76,9 @@ if [[ $tier == fast || $tier == all ]]; then
   less=()
   if [[ $tier == fast ]]; then
     less=(-m "not slow" --ignore tests/operators)
-    for folder in checkpoint cuda data distributed examples launch session tutorials; do less+=(--ignore "tests/python/$folder"); done
+    for folder in checkpoint cuda data devices distributed examples extension launch serving session tutorials; do
+      less+=(--ignore "tests/python/$folder")
+    done
   fi
   python_tests daemon tests "${less[@]}"
   echo "== Python, with the engine in the same process"

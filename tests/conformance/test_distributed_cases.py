@@ -58,6 +58,7 @@ def ranks(tmp_path):
     group.stop()
 
 
+@pytest.mark.slow
 def test_results_of_a_file(ranks):
     names = [name for _, name in ranks.names()]
     assert names == ["test_good", "test_gpu", "test_hangs", "test_missing_name", "test_wrong_on_one_rank", "test_alone"]

@@ -26,6 +26,7 @@ class Test(unittest.TestCase):
 PASSED, FAILED, SKIPPED = Outcome("passed"), Outcome("failed", "ValueError: 3 is not 4"), Outcome("skipped", "no LAPACK")
 
 
+@pytest.mark.slow
 def test_every_outcome_is_recorded(tmp_path):
     (tmp_path / "test_a.py").write_text(FILE)
     outcomes = run(tmp_path / "test_a.py", "teletensor", sys.executable, tmp_path / "a.jsonl", limit=3)

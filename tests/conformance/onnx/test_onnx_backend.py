@@ -9,6 +9,7 @@ import pytest
 from . import operators, random_graphs, run
 
 
+@pytest.mark.slow
 def test_the_backend_tests_pass_as_expected():
     """About 2,000 tests, in 10 s. `expected.json` lists those that fail, with reasons."""
     tests = run.cases()
