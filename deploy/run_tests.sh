@@ -34,8 +34,9 @@ ctest --test-dir "$build" --output-on-failure -j 4 --timeout $([[ $build == buil
 # because the machine was busy, they are repeated one after the other in NAME.repeated.xml; count_tests.py lists those that
 # pass then.
 python_tests() {
-  local report=$results/$1.xml ids
-  .venv/bin/python -m pytest "${@:2}" -q -n 3 --dist worksteal --junitxml "$report" && return
+  local report=$results/$1.xml ids limit=()
+  [[ $build == build ]] || limit=(-o faulthandler_timeout=7200)
+  .venv/bin/python -m pytest "${@:2}" -q -n 3 --dist worksteal "${limit[@]}" --junitxml "$report" && return
   [[ -e $report ]] || { failed=1; return; }
   mapfile -t ids < <(.venv/bin/python deploy/count_tests.py --failed "$report")
   if ((${#ids[@]} == 0 || ${#ids[@]} > 3)); then
