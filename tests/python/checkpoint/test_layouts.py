@@ -195,6 +195,9 @@ refuses(loads("csr", m.to_sparse()), RuntimeError, "layout mismatch", "model.csr
 refuses(loads("csr", torch.ones(2, 4).to_sparse_csr()), RuntimeError, "cannot receive", "model.csr")
 refuses(loads("coo", torch.eye(3).to_sparse()), RuntimeError, "size mismatch", "model.coo")
 refuses(loads("nested", torch.nested.nested_tensor(rows[::-1])), RuntimeError, "cannot receive", "model.nested")
+unread = {"model": {"weight": torch.zeros_like(m), "csr": torch.ones(2, 4).to_sparse_csr()}}
+refuses(lambda: dcp.load(unread, checkpoint_id="d"), RuntimeError, "cannot receive", "model.csr")
+assert not unread["model"]["weight"].any()
 refuses(lambda: dcp.save({"a": m.to_sparse(), "a/0": m}, checkpoint_id="g"), ValueError, "a/0")
 refuses(lambda: dcp.save({"a": m.to_sparse()}, storage_writer=dcp.HuggingFaceStorageWriter("h")), TypeError, "strided", "'a'")
 print("ok")

@@ -7,6 +7,7 @@ import dataclasses
 import io
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 from ... import _C
@@ -422,6 +423,12 @@ class DefaultLoadPlanner(LoadPlanner):
     def commit_tensor(self, read_item: ReadItem, tensor: _C.Tensor) -> None:
         pass
 
+    def _check_composed(self) -> None:
+        """Raises RuntimeError if a sparse, nested or quantized tensor that was read does not fit into that of the state dict."""
+        for fqn, encoded in self._composed.items():
+            if is_composed(self.state_dict[fqn]):
+                check_fits(fqn, self.state_dict[fqn], tree.decode(encoded, self._component))
+
     def finish_load(self) -> None:
         """Composes the sparse, nested and quantized tensors, and copies them into those of the state dict.
 
@@ -429,13 +436,26 @@ class DefaultLoadPlanner(LoadPlanner):
             RuntimeError: the layout or the sizes differ; none of these tensors has changed.
             ValueError: the checkpoint is damaged.
         """
-        all_loaded = {fqn: tree.decode(encoded, self._component) for fqn, encoded in self._composed.items()}
-        for fqn, loaded in all_loaded.items():
-            if is_composed(self.state_dict[fqn]):
-                check_fits(fqn, self.state_dict[fqn], loaded)
-        for fqn, loaded in all_loaded.items():
+        self._check_composed()
+        for fqn, encoded in self._composed.items():
+            loaded = tree.decode(encoded, self._component)
             if is_composed(self.state_dict[fqn]):
                 copy_composed(fqn, self.state_dict[fqn], loaded)
             else:
                 self._replace(fqn, loaded)
         self._composed, self._components = {}, {}
+
+
+def parts_of(planner: LoadPlanner, plan: LoadPlan) -> list[tuple[LoadPlan, Callable[[], None]]]:
+    """The plan in parts, each with a function to call when it has been read. The first one has what sparse, nested and quantized
+    tensors are composed of, so that nothing of the state dict has changed if one of them does not fit."""
+    if not isinstance(planner, DefaultLoadPlanner) or planner.metadata is None:
+        return [(plan, lambda: None)]
+    composed = [(k, v) for k, v in planner.metadata.state_dict_metadata.items() if isinstance(v, ComposedStorageMetadata)]
+    names = {name for fqn, entry in composed for name in (fqn, *entry.components)}
+    first = [item for item in plan.items if item.dest_index.fqn in names]
+    if not first:
+        return [(plan, lambda: None)]
+    rest = [item for item in plan.items if item.dest_index.fqn not in names]
+    parts = [(dataclasses.replace(plan, items=first), planner._check_composed)]
+    return [*parts, (dataclasses.replace(plan, items=rest), lambda: None)] if rest else parts

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import _wire
 from ._ranks import Ranks, check_alone
-from .default_planner import DefaultLoadPlanner
+from .default_planner import DefaultLoadPlanner, parts_of
 from .filesystem import FileSystemReader, storage_for
 from .planner import LoadPlanner
 from .state_dict_saver import _first_coordinates
@@ -59,7 +59,9 @@ def _load(state_dict: dict[str, Any], reader: StorageReader, planner: LoadPlanne
     plan = _wire.to_load_plan(ranks.run(local_plan, global_plan))
 
     def read() -> None:
-        reader.read_data(planner.finish_plan(plan), planner).wait()
+        for part, check in parts_of(planner, planner.finish_plan(plan)):
+            reader.read_data(part, planner).wait()
+            check()
         planner.finish_load()
 
     ranks.run(read, lambda results: results)

@@ -533,3 +533,34 @@ def pickled(rank: int, size: int) -> float:
     module = copy.deepcopy(DistributedDataParallel(Model()))
     train(module, lambda step: module(*batch(step, rank)).square().sum().backward())
     return difference(module.module, alone(size))
+
+
+def compresses(rank: int, size: int, name: str) -> list:
+    """Training with PowerSGD, from its second step: the largest difference of the sparse gradients from their averages, and of the
+    parameters between the ranks."""
+    from teletensor.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+
+    module = DistributedDataParallel(Model())
+    state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=1, start_powerSGD_iter=2, min_compression_rate=0.1)
+    module.register_comm_hook(state, getattr(powerSGD_hook, name))
+    errors = []
+    for step in range(4):
+        module.zero_grad()
+        module(*batch(step, rank)).square().sum().backward()
+        own = Model(sparse=False)
+        own.load_state_dict(module.module.state_dict())
+        for r in range(size):
+            (own(*batch(step, r)).square().sum() / size).backward()
+        errors += [
+            (a.grad.to_dense() - b.grad).abs().max().item()
+            for a, b in zip(module.module.parameters(), own.parameters(), strict=True)
+            if a.grad.is_sparse
+        ]
+        with torch.no_grad():
+            for p in module.parameters():
+                p -= 0.01 * (p.grad.to_dense() if p.grad.is_sparse else p.grad)
+    assert state.iter == 4 and len(errors) >= 4
+    flat = torch.cat([p.detach().reshape(-1) for p in module.parameters()])
+    average = flat.clone()
+    dist.all_reduce(average)
+    return [max(errors), (average / size - flat).abs().max().item()]

@@ -112,6 +112,12 @@ def test_default_hooks_called_by_hooks(ranks, name):
     assert max(ranks.run(2, cases.default_hook_called_by_a_hook, name=name)) < 1e-4
 
 
+@pytest.mark.parametrize("name", ["powerSGD_hook", "batched_powerSGD_hook"])
+def test_compression_averages_sparse_gradients_exactly(ranks, name):
+    for errors in ranks.run(2, cases.compresses, name=name):
+        assert max(errors) < 1e-4
+
+
 @pytest.mark.parametrize("options", [{}, {"find_unused_parameters": True}])
 def test_hooks_in_python(ranks, options):
     for difference, kinds in ranks.run(2, cases.hooks_in_python, **options):

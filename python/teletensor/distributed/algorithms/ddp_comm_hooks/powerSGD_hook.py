@@ -85,6 +85,10 @@ class PowerSGDState:
 
     # Used by the hooks.
 
+    def _is_exact(self, bucket: GradBucket) -> bool:
+        """Whether the bucket is averaged exactly: in the first steps, and a sparse gradient, which has few elements already."""
+        return self.iter < self.start_powerSGD_iter or bucket.buffer().is_sparse
+
     def _report(self, bucket: GradBucket) -> None:
         if bucket.is_last() and self.iter >= self.next_stats_report:
             logger.info("Compression stats: iter %s, rate %s, from %s to %s", self.iter, *self.compression_stats())
@@ -225,7 +229,7 @@ def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future:  # noqa: 
     """
     group = state.process_group or distributed_c10d._get_default_group()
     buffer = bucket.buffer()
-    if state.iter < state.start_powerSGD_iter:
+    if state._is_exact(bucket):
         state.maybe_increase_iter(bucket)
         return default_hooks._allreduce_fut(group, buffer)
     gradient = state._with_error(bucket, buffer)
@@ -253,7 +257,7 @@ def batched_powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future:  
     """
     group = state.process_group or distributed_c10d._get_default_group()
     buffer = bucket.buffer()
-    if state.iter < state.start_powerSGD_iter:
+    if state._is_exact(bucket):
         state.maybe_increase_iter(bucket)
         return default_hooks._allreduce_fut(group, buffer)
     side = math.ceil(math.sqrt(buffer.numel()))
