@@ -215,7 +215,12 @@ def _expand(input: Tensor, size, *, implicit: bool = False) -> Tensor:
     return input.expand(size)
 
 
-_VIEWS = {"split": unsafe_split, "split_with_sizes": split_with_sizes, "expand": _expand}
+def _narrow(input: Tensor, dim: int, start: int | Tensor, length: int) -> Tensor:
+    """torch.narrow; of sparse tensors, which have no views of a part, Tensor.narrow_copy."""
+    return input.narrow_copy(dim, start, length) if input.is_sparse else input.narrow(dim, start, length)
+
+
+_VIEWS = {"narrow": _narrow, "split": unsafe_split, "split_with_sizes": split_with_sizes, "expand": _expand}
 
 
 def _contiguous_copy(view: Tensor) -> Tensor:

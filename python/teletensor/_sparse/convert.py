@@ -336,8 +336,6 @@ def to(tensor: SparseTensor, *args: Any, dtype: Any = None, device: Any = None, 
     """Tensor.to() of a sparse tensor."""
     check_flags("to", non_blocking=non_blocking, copy=copy)
     check_memory_format("to", memory_format)
-    if memory_format not in (None, "torch.preserve_format"):
-        raise RuntimeError("memory format option is only supported by strided tensors")
     flags = [arg for arg in args if isinstance(arg, bool)]
     copy = copy or flags[1:] == [True]
     for arg in (*args, *(() if other is None else (other,))):
@@ -347,7 +345,10 @@ def to(tensor: SparseTensor, *args: Any, dtype: Any = None, device: Any = None, 
             dtype, device = arg.dtype, arg.device
         elif not isinstance(arg, bool) and arg is not None:
             device = arg
-    return moved(tensor, dtype, tensor.device if device is None else _C.placed(device), copy)
+    result = moved(tensor, dtype, tensor.device if device is None else _C.placed(device), copy)
+    if memory_format not in (None, "torch.preserve_format") and result is not tensor:
+        raise RuntimeError("memory format option is only supported by strided tensors")
+    return result
 
 
 def moved(tensor: SparseTensor, dtype: Any, device: Any, copy: bool = False) -> SparseTensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .. import _C
@@ -266,14 +267,35 @@ def _intersection(a: SparseTensor, b: SparseTensor) -> SparseTensor:
     return coo(a._coo.index_select(1, first), values, a.shape, True, source)
 
 
+def broadcast_coo(tensor: SparseTensor, size: tuple[int, ...]) -> SparseTensor:
+    """The tensor with further sparse dimensions before the first one, and copies along sparse and dense dimensions of size 1."""
+    added_dims = len(size) - tensor.dim()
+    sparse, count = added_dims + tensor.sparse_dim(), tensor._nnz()
+    rows = [torch.zeros(count, dtype=_C.int64, device=tensor.device)] * added_dims + list(tensor._coo.unbind(0))
+    values = tensor._elements.expand(count, *size[sparse:])
+    grown = [d for d, n in enumerate([1] * added_dims + list(tensor.shape[: tensor.sparse_dim()])) if n != size[d]]
+    if grown:
+        copies = math.prod(size[d] for d in grown)
+        rows = [row.repeat(copies) for row in rows]
+        values = values.repeat(copies, *[1] * (values.dim() - 1))
+        place = torch.arange(copies, device=tensor.device).repeat_interleave(count)
+        for d in reversed(grown):
+            rows[d], place = place % size[d], place // size[d]
+    keeps_order = grown == list(range(len(grown)))
+    return coo(torch.stack(rows), values, size, tensor._coalesced and keeps_order, tensor._dense_source)
+
+
 def _times_dense(tensor: SparseTensor, dense: Tensor) -> SparseTensor:
-    """The product with a strided tensor that can be broadcast to the sparse tensor's size."""
-    if tuple(broadcast_shapes(tuple(tensor.shape), tuple(dense.shape))) != tuple(tensor.shape):
-        raise NotImplementedError(
-            f"[mul] expected a strided tensor that can be broadcast to {list(tensor.shape)}, got {list(dense.shape)}: a sparse tensor is "
-            "not broadcast"
-        )
-    dense = dense.broadcast_to(tensor.shape)
+    """The product with a strided tensor; sparse_coo is broadcast to the size of both."""
+    size = tuple(broadcast_shapes(tuple(tensor.shape), tuple(dense.shape)))
+    if size != tuple(tensor.shape):
+        if not tensor.is_sparse:
+            raise NotImplementedError(
+                f"[mul] expected a strided tensor that can be broadcast to {list(tensor.shape)}, got {list(dense.shape)}: a tensor of "
+                f"layout {tensor.layout} is not broadcast"
+            )
+        tensor = broadcast_coo(coalesce(tensor), size)
+    dense = dense.broadcast_to(size)
     if not tensor.is_sparse:
         return like(tensor, tensor._elements * blocks_of(dense, tensor))
     if tensor.sparse_dim() == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -148,13 +149,24 @@ def _mm(arguments: list, into: list | None) -> Tensor:
 def _mv(arguments: list, into: list | None) -> Tensor:
     a, x = arguments
     if isinstance(x, SparseTensor):
-        raise not_implemented("mv", x)
+        if isinstance(a, SparseTensor) or a.dim() != 2:
+            raise not_implemented("mv", x)
+        return _vector_matrix("mv", x, a.mT, into)
     if a.dim() != 2 or x.dim() != 1:
         raise RuntimeError(f"mv: Expected a matrix and a vector, got tensors of {a.dim()} and {x.dim()} dimensions")
     if a.shape[1] != x.shape[0]:
         raise RuntimeError(f"mv: Expected self.size(-1) == vec.size(-1), got {a.shape[1]} and {x.shape[0]}")
     unmasked("mv", a)
     return _received(mm(a, x.unsqueeze(1), "mv").squeeze(1), into)
+
+
+def _vector_matrix(name: str, x: SparseTensor, a: Tensor, into: list | None) -> Tensor:
+    """x a of a sparse_coo vector and a strided matrix."""
+    if x.dim() != 1 or not x.is_sparse:
+        raise not_implemented(name, x)
+    unmasked(name, x)
+    row = coo(torch.stack([torch.zeros_like(x._coo[0]), x._coo[0]]), x._elements, (1, x.shape[0]), x._coalesced, x._dense_source)
+    return _received(mm(row, a, name).squeeze(0), into)
 
 
 def bmm(a: Tensor, b: Tensor) -> Tensor:
@@ -189,6 +201,8 @@ def _matmul(arguments: list, into: list | None) -> Tensor:
     a, b = arguments
     if a.dim() == 1 and b.dim() == 2 and not isinstance(a, SparseTensor):
         return _mv([transpose_matrix(b), a], into)
+    if a.dim() == 1 and b.dim() == 2 and not isinstance(b, SparseTensor):
+        return _vector_matrix("matmul", a, b, into)
     if a.dim() == 2 and b.dim() == 1:
         return _mv([a, b], into)
     if a.dim() == 2 and b.dim() == 2:
@@ -197,12 +211,14 @@ def _matmul(arguments: list, into: list | None) -> Tensor:
         return _bmm([a, b], into)
     if a.dim() > 2 and b.dim() == 2 and not isinstance(a, SparseTensor):
         unmasked("matmul", b)
-        return _received(mm(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[1]), into)
+        return _received(mm(a.reshape(math.prod(a.shape[:-1]), a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[1]), into)
     raise not_implemented("matmul", a if isinstance(a, SparseTensor) else b)
 
 
 def addmm(input: Tensor, a: Tensor, b: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta input + alpha a b."""
+    if not isinstance(a, SparseTensor) and not isinstance(b, SparseTensor):
+        raise RuntimeError(f"addmm: expected a sparse tensor as mat1 or mat2, got an input of layout {input.layout} and strided matrices")
     product = mm(a, b, "addmm")
     if isinstance(product, SparseTensor) and not isinstance(input, SparseTensor) and not product.is_sparse:
         product = product.to_dense()
@@ -243,6 +259,9 @@ def _addmv(arguments: list, into: list | None) -> Tensor:
 
 def _linear(arguments: list, into: list | None) -> Tensor:
     x, weight, bias = arguments
+    if x.dim() == 1 and weight.dim() == 2 and not isinstance(weight, SparseTensor) and not isinstance(bias, SparseTensor):
+        product = _vector_matrix("linear", x, weight.mT, None)
+        return _received(product if bias is None else product + bias, into)
     if isinstance(x, SparseTensor) and not isinstance(weight, SparseTensor) and not isinstance(bias, SparseTensor) and x.dim() == 2:
         unmasked("linear", x)
         product = mm(x, weight.mT, "linear")
@@ -374,7 +393,18 @@ def _triangular_solve(arguments: list, into: list | None) -> Tensor:
     return ops.sparse_csr_triangular_solve(a._compressed, a._plain, a._elements, b, bool(upper), bool(transpose), bool(unitriangular))
 
 
+def _addr(arguments: list, into: list | None) -> Tensor:
+    """addr(): PyTorch computes it for a sparse input only without the input."""
+    input, first, second, beta, alpha = arguments
+    if isinstance(first, SparseTensor) or isinstance(second, SparseTensor):
+        raise not_implemented("addr", first if isinstance(first, SparseTensor) else second)
+    if beta != 0:
+        raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
+    return _received(torch.outer(first, second) * alpha, into)
+
+
 handlers.update(
+    addr=_addr,
     mm=_lowers(_mm), matmul=_lowers(_matmul), mv=_mv, bmm=_lowers(_bmm), addmm=_lowers(_addmm), addmv=_addmv,
     linear=_lowers(_linear), triangular_solved=_triangular_solve,
 )  # fmt: skip

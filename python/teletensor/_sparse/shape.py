@@ -493,7 +493,24 @@ def t(tensor: SparseTensor) -> SparseTensor:
     return transpose(tensor, 0, 1) if tensor.dim() == 2 else tensor
 
 
+def _resize_as_(tensor: SparseTensor, the_template: SparseTensor, *, memory_format: Any = None) -> SparseTensor:
+    """Tensor.resize_as_(): resize_as_sparse_()."""
+    if memory_format is not None:
+        raise not_implemented("resize_", tensor)
+    return resize_as_sparse_(tensor, the_template)
+
+
+def _normal(arguments: list, into: list | None) -> SparseTensor:
+    """normal_() of the stored values of a compressed layout."""
+    tensor = arguments[0]
+    if tensor.is_sparse or into is None or into[0] is not tensor:
+        raise not_implemented("normal_", tensor)
+    tensor._elements.normal_(*arguments[1:])
+    return tensor
+
+
 hooks["narrow_copy"] = narrow_copy
+SparseTensor.resize_as_ = _resize_as_
 SparseTensor.zero_ = zero_
 for _name, _function in {
     "cat": cat, "stack": _stack, "vstack": _stacked(0), "hstack": _stacked(1),
@@ -506,7 +523,7 @@ for _name, _function in {
 handlers.update(
     t=_of("t", t), transpose=_of("transpose", transpose), permute=_of("permute", permute),
     movedim=_of("movedim", movedim), unsqueeze=_of("unsqueeze", unsqueeze),
-    select=_of("select", select), index_select=_of("index_select", index_select), assign=_assign, fill=_fill,
+    select=_of("select", select), index_select=_of("index_select", index_select), assign=_assign, fill=_fill, normal_like=_normal,
     **{name: _like(name) for name in ("zeros_like", "empty_like", "ones_like", "full_like", "randn_like")},
     reshape=_raises("reshape is not implemented for sparse tensors"), expand=_raises("expand is unsupported for Sparse tensors"),
     broadcast_to=_raises("expand is unsupported for Sparse tensors"), view_as_real=_of("view_as_real", view_as_real),

@@ -1273,6 +1273,27 @@ csr.sparse_mask(csc)
 torch.addmm(torch.ones(2,2),csr,csr.t().to_sparse_csr())
 torch.sparse.addmm(torch.ones(2,2),csr,csr2.t().to_sparse_csr(),beta=0.5,alpha=2.)
 torch.addmm(torch.ones(2),csr,csr2.t().to_sparse_csr())
+cc[0]*d
+d*cc[0]
+c[1]*torch.ones(2,2,3)
+cc[0]@e
+c[1]@e
+d@cc[0]
+torch.mv(d,cc[1])
+cc[0]@cc[1]
+torch.mv(cc,cc[0])
+torch.nn.functional.linear(cc[1],d)
+torch.nn.functional.linear(cc[1],d,torch.ones(2))
+torch.addr(cc,torch.ones(2),torch.ones(3),beta=0)
+torch.addr(cc,torch.ones(2),torch.ones(3),beta=0,alpha=2)
+torch.addr(cc,torch.ones(2),torch.ones(3))
+torch.narrow_copy(cc,1,1,2)
+torch.narrow_copy(hc,1,0,2)
+cc.clone().resize_as_(torch.ones(3,4).to_sparse())
+cc.clone().resize_as_(cc)
+csr.clone().resize_as_(csr)
+cc.float(memory_format=torch.contiguous_format)
+torch.ones(2,0,3)@csr.t()
 torch.autograd.gradcheck(lambda s: torch.sparse.mm(s,e.double()), cc.double().requires_grad_(), masked=True)
 torch.autograd.gradcheck(lambda s: (s*2).to_dense(), cc.double().requires_grad_(), masked=True)
 """.strip().split("\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import teletensor as torch
@@ -155,3 +156,30 @@ def test_second_derivatives() -> None:
     (first,) = torch.autograd.grad((s * s * s).sum(), [s], create_graph=True)
     (second,) = torch.autograd.grad(first.sum(), [s])
     torch.testing.assert_close(second.to_dense(), 6 * s.detach().to_dense())
+
+
+@pytest.mark.parametrize(
+    ("size", "sparse_dim", "other"),
+    [((4,), 1, (3, 4)), ((3, 1), 2, (4,)), ((3, 1), 2, (2, 3, 4)), ((1, 1), 2, (3, 4)), ((3, 1, 2), 2, (3, 4, 2)),
+     ((3, 1, 1), 2, (3, 4, 2)), ((3, 1), 1, (3, 4)), ((1, 4), 1, (3, 4)), ((3, 1), 2, (3, 0)), ((0, 1), 2, (1, 4)), ((3, 1), 2, (0, 3, 1))],
+)  # fmt: skip
+def test_products_that_broadcast_the_sparse_tensor(size: tuple, sparse_dim: int, other: tuple) -> None:
+    rng = np.random.default_rng(1)
+    a, b = torch.tensor(rng.integers(0, 3, size).astype("float64")), torch.tensor(rng.normal(size=other), requires_grad=True)
+    s = a.to_sparse(sparse_dim).requires_grad_()
+    dense = a.clone().requires_grad_()
+    for product in (s * b, b * s):
+        torch.testing.assert_close(product.to_dense(), dense * b)
+        found = torch.autograd.grad(product.to_dense().square().sum(), [s, b])
+        wanted = torch.autograd.grad((dense * b).square().sum(), [dense, b])
+        torch.testing.assert_close(found[0].to_dense(), wanted[0].sparse_mask(s.detach()).to_dense())
+        torch.testing.assert_close(found[1], wanted[1])
+
+
+def test_products_of_vectors() -> None:
+    a, m = torch.tensor([0, 2.0, 0, 3], dtype=torch.float64), _dense(4, 3)
+    s, v = a.to_sparse().requires_grad_(), a.clone().requires_grad_()
+    for function in (lambda x: x @ m, lambda x: m.t() @ x, lambda x: torch.mv(m.t(), x), lambda x: torch.nn.functional.linear(x, m.t())):
+        torch.testing.assert_close(function(s), function(v))
+        found, wanted = (torch.autograd.grad(function(x).square().sum(), [x])[0] for x in (s, v))
+        torch.testing.assert_close(found.to_dense(), wanted.sparse_mask(s.detach()).to_dense())

@@ -164,3 +164,13 @@ def test_only_zero_fills_sparse_coo():
         assert fill(torch.eye(3).to_sparse_csr(), 0).values().tolist() == [0, 0, 0]
     for zero in (torch.zero_, torch.Tensor.zero_, lambda s: s.zero_()):
         assert zero(torch.eye(3).to_sparse())._nnz() == 0
+
+
+def test_normal_changes_the_values_of_compressed_layouts():
+    torch.manual_seed(3)
+    for layout in ("sparse_csr", "sparse_csc"):
+        s = torch.eye(300).to_sparse(layout=getattr(torch, layout))
+        assert s.normal_(5, 0.1) is s and s._nnz() == 300
+        assert abs(s.values().mean().item() - 5) < 0.05 and 0.05 < s.values().std().item() < 0.2
+    with pytest.raises(NotImplementedError, match="aten::normal_"):
+        torch.eye(3).to_sparse().normal_()
