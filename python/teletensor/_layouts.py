@@ -46,6 +46,12 @@ def require_strided(what: str, *values: object) -> None:
             raise NotImplementedError(f"[{what}] expected tensors of layout torch.strided that are not nested, got {name}")
 
 
+def require_not_nested(what: str, *values: object) -> None:
+    """Raises NotImplementedError for nested tensors, of a function that computes with sizes before it calls an operator."""
+    if any(getattr(value, "is_nested", False) is True for value in values):
+        raise NotImplementedError(f"[{what}] expected tensors that are not nested, got a nested tensor: there is no such operator for them")
+
+
 def keep_channels_last(result: Any, input: Any) -> Any:
     """The result of a function composed of operators, with channels last if only this is the input's format."""
     memory_format = {4: channels_last, 5: channels_last_3d}.get(input.dim())

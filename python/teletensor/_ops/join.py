@@ -9,6 +9,7 @@ import operator
 from .. import _C
 from .._C import Tensor
 from .._functions import meshgrid, on_mesh_of
+from .._layouts import require_not_nested
 from .._options import check_flags, check_floating, check_kind, check_layout
 
 __all__ = [
@@ -123,6 +124,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
 
 def block_diag(*tensors) -> Tensor:
     """A block-diagonal matrix: the matrices along the diagonal, zeros elsewhere."""
+    require_not_nested("block_diag", *tensors)
     blocks = [t.reshape(1, -1) if t.dim() < 2 else t for t in tensors]
     if any(b.dim() > 2 for b in blocks):
         raise RuntimeError("torch.block_diag: Input tensors must have 2 or fewer dimensions.")

@@ -20,7 +20,7 @@ from .tensor import QuantizedTensor, handlers, not_implemented, wrapped
 _MOVING = (
     "view reshape flatten ravel unflatten permute transpose t squeeze squeeze_dim unsqueeze expand broadcast_to narrow select slice "
     "split split_with_sizes chunk tensor_split unbind movedim diagonal unfold as_strided detach alias contiguous clone repeat tile "
-    "repeat_interleave flip pixel_shuffle pixel_unshuffle channel_shuffle index index_masked index_select masked_select "
+    "repeat_interleave flip rot90 pixel_shuffle pixel_unshuffle channel_shuffle index index_masked index_select masked_select "
     "max_pool2d max_pool3d msort max_all min_all amax amin adaptive_max_pool2d pad_edges"
 ).split()
 # The same with the results (values, indices).
@@ -309,9 +309,15 @@ def _assign(arguments: list, into: list | None) -> Any:
     return target
 
 
+def _diag(arguments: list, into: list | None) -> Any:
+    if arguments[0].dim() != 2:  # the zeros beside a diagonal have no kernel in PyTorch
+        raise not_implemented("diag")
+    return _moving("diag")(arguments, into)
+
+
 def _fill(arguments: list, into: list | None) -> Any:
     if into is None:
-        raise not_implemented("fill")
+        into = [wrapped(_C.torch.empty_like(arguments[0]._ints), arguments[0]._quantizer)]
     target = into[0]
     number = _C.tensor(float(arguments[1]), device=target.device).broadcast_to(target.shape)
     target._ints.copy_(target._quantizer.quantize(number))
@@ -368,8 +374,18 @@ def _view_as(name: str):
     return handle
 
 
+def _area(tensor: QuantizedTensor, size: list, into: list | None) -> Any:
+    """Averages of adaptive windows, as PyTorch computes mode="area"."""
+    if len(size) == 1:
+        rows = handlers["adaptive_avg_pool2d"]([tensor.unsqueeze(-2), [1, *size]], into)
+        return rows.squeeze(-2)
+    return handlers[f"adaptive_avg_pool{len(size)}d"]([tensor, size], into)
+
+
 def _interpolate(arguments: list, into: list | None) -> Any:
     mode = arguments[2]
+    if mode == "area":
+        return _area(arguments[0], list(arguments[1]), into)
     name = "nearest" if mode.startswith("nearest") else mode
     if name not in ("nearest", "bilinear"):
         raise not_implemented(f"upsample_{mode}")
@@ -402,5 +418,5 @@ for _name in ("view_as", "reshape_as", "expand_as"):
 handlers.update(
     relu=_relu, relu6=_relu6, clamp=_clamp, hardtanh=_clamp, assign=_assign, fill=_fill, masked_fill=_masked_fill,
     index_put=_index_put, full_like=_full_like, ones_like=_ones_like, empty_like=_empty_like, interpolate=_interpolate, pad=_pad,
-    isclose=_isclose,
+    isclose=_isclose, diag=_diag,
 )  # fmt: skip

@@ -104,6 +104,7 @@ def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> results.LUUnpack:
     """P, L and U from the results of lu_factor. A matrix that is not requested is an empty tensor."""
+    require_strided("lu_unpack", LU_data, LU_pivots)
     m, n = LU_data.shape[-2:]
     k = min(m, n)
     P, L = LU_data.new_empty([0]), LU_data.reshape(-1)[:0]
@@ -128,6 +129,7 @@ def lu(A: Tensor, *, pivot: bool = True) -> results.LU:
 
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
     """X with A X = B (or X A = B, or with the adjoint of A), from lu_factor(A)."""
+    require_strided("linalg.lu_solve", LU, pivots, B)
     results.require_square(LU, "torch.linalg.lu_solve")
     if not left:  # X A = B is A^H X^H = B^H
         return lu_solve(LU, pivots, B.mH, adjoint=not adjoint).mH
@@ -227,6 +229,7 @@ def _reflect(A: Tensor, tau: Tensor, other: Tensor, forward: bool) -> Tensor:
 
 def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
     """Multiplies input3 by Q, as given by geqrf (input, input2), or by its adjoint if `transpose`, from the left or right."""
+    require_strided("ormqr", input, input2, input3)
     tau, other = input2, input3
     if min(input.dim(), other.dim()) < 2:
         raise RuntimeError("torch.ormqr: input must have at least 2 dimensions.")

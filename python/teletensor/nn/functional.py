@@ -16,6 +16,7 @@ from .._grad_mode import before_write
 from .._generator import Generator
 from .._composites import one_operator
 from .._integers import is_int, repeated
+from .._layouts import require_not_nested
 from .._ops.join import pdist  # noqa: F401
 from .._ops.padding import pad  # noqa: F401
 from .._ops.out_variant import exact_out_variant
@@ -353,6 +354,7 @@ def adaptive_avg_pool1d(input, output_size: int) -> Tensor:
 def _adaptive_size(input: Tensor, output_size, n: int = 2) -> list[int]:
     if input.dim() <= n:
         raise ValueError(f"Input dimension should be at least {n + 1}, got {input.dim()}")
+    require_not_nested("adaptive pooling", input)
     sizes = repeated(output_size, n) if output_size is not None else (None,) * n
     return [input.shape[i - n] if s is None else s for i, s in enumerate(sizes)]
 
@@ -386,6 +388,8 @@ def adaptive_max_pool2d_with_indices(input, output_size, return_indices: bool = 
 
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
     """Normalises channels by the statistics of the batch (in training) or the running statistics."""
+    if training:
+        require_not_nested("batch_norm", input)
     if training and (running_mean is None) != (running_var is None):
         raise ValueError("running_mean and running_var must either both be None or neither be None")
     if training and eps <= 0.0:
@@ -404,6 +408,7 @@ def instance_norm(
         if running_mean is None or running_var is None:
             raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
         return _ops.batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    require_not_nested("instance_norm", input)
     if math.prod(input.shape[2:]) == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
     if (running_mean is None) != (running_var is None):

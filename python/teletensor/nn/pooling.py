@@ -7,7 +7,7 @@ import math
 from .. import _C
 from .._C import Tensor
 from .._integers import is_int, repeated
-from .._layouts import keep_channels_last
+from .._layouts import keep_channels_last, require_not_nested
 from .._options import check_floating, check_int64
 
 _ops = _C.ops
@@ -124,6 +124,7 @@ def _fractional(n: int):
     def fractional_max_pool(
         input: Tensor, kernel_size, output_size=None, output_ratio=None, return_indices: bool = False, _random_samples=None
     ):
+        require_not_nested(f"fractional_max_pool{n}d", input)
         if output_size is None and output_ratio is None:
             raise ValueError(f"fractional_max_pool{n}d requires specifying either an output_size or an output_ratio")
         kernel, sizes = repeated(kernel_size, n), input.shape[-n:]

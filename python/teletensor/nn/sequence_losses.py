@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import _C
 from .._C import Tensor
+from .._layouts import require_not_nested
 from .._options import check_floating, check_int64
 from ._reduction import get_enum, resolve_reduction
 from .losses import _reduce
@@ -76,6 +77,7 @@ def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight=None, size_average=None, reduce=None, reduction: str = "mean"
 ) -> Tensor:
     """The mean over classes of the binary cross entropy."""
+    require_not_nested("multilabel_soft_margin_loss", input, target)
     logs = _C.functional.logsigmoid
     losses = -(target * logs(input) + (1 - target) * logs(-input))
     losses = losses if weight is None else losses * weight

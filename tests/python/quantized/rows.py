@@ -128,6 +128,14 @@ q.sort()
 q.sort(descending=True)
 q.topk(2)
 q.msort()
+[torch.rot90(q), torch.rot90(q, 2), torch.rot90(s, -1)]
+torch.rot90(p)
+[torch.diag(q), torch.diag(q, 1), torch.diag(q, -1), s.diag()]
+torch.diag(q[0])
+[torch.fill(q, 1.0), torch.fill(s, -2)]
+torch.fill(p, 1.0)
+[F.interpolate(i, size=(2, 1), mode="area"), F.interpolate(u, size=(1, 2), mode="area"), F.interpolate(u[0], size=2, mode="area")]
+F.interpolate(p.reshape(1, 3, 4), size=2, mode="area")
 F.max_pool1d(q, 2)
 F.max_pool2d(u, 2, padding=1)
 F.avg_pool2d(u, 2)
