@@ -67,7 +67,8 @@ F = torch.nn.functional
 # Functions that compute with sizes before they call an operator, with a jagged tensor of sizes [2, j, 4] or [2, j, 4, 4, 4].
 OF_SIZES = {
     "batch_norm": lambda x, _: F.batch_norm(x, None, None, training=True), "instance_norm": lambda x, _: F.instance_norm(x),
-    "block_diag": lambda x, _: torch.block_diag(x), "lu_unpack": lambda x, _: torch.lu_unpack(x, x), "ormqr": lambda x, _: torch.ormqr(x, x, x),
+    "block_diag": lambda x, _: torch.block_diag(x), "lu_unpack": lambda x, _: torch.lu_unpack(x, x),
+    "ormqr": lambda x, _: torch.ormqr(x, x, x),
     "lu_solve": lambda x, _: torch.linalg.lu_solve(x, x, x), "adaptive": lambda _, x: F.adaptive_avg_pool3d(x, 2),
     "fractional_max_pool2d": lambda x, _: F.fractional_max_pool2d(x, 2, output_size=1),
     "multilabel_soft_margin_loss": lambda x, _: F.multilabel_soft_margin_loss(x.sum(-1), x.sum(-1)),
@@ -79,3 +80,10 @@ def test_functions_of_sizes_refuse_nested_tensors_by_name(name):
     made = [torch.nested.nested_tensor([torch.rand(n, *rest) for n in (2, 3)], layout=torch.jagged) for rest in ((4,), (4, 4, 4))]
     with pytest.raises(NotImplementedError, match=rf"\[.*{name}.*\] expected tensors .*not nested"):
         OF_SIZES[name](*made)
+
+
+def test_new_quantized_tensors_are_refused_by_name():
+    q = torch.quantize_per_tensor(torch.rand(3), 0.1, 0, torch.quint8)
+    for function, name in ((q.new_empty, "new_empty"), (q.new_zeros, "zero_")):
+        with pytest.raises(NotImplementedError, match=f"aten::{name}' .*Quantized"):
+            function((2, 3))

@@ -208,6 +208,14 @@ class QuantizedTensor(Tensor):
         """Raises RuntimeError, as PyTorch does: use dequantize()."""
         raise RuntimeError("load_scalar: invalid type")
 
+    def new_empty(self, *_size: Any, **_options: Any) -> Any:
+        """Raises NotImplementedError: use torch.empty_quantized()."""
+        raise not_implemented("new_empty")
+
+    def new_zeros(self, *_size: Any, **_options: Any) -> Any:
+        """Raises NotImplementedError, as PyTorch does."""
+        raise not_implemented("zero_")
+
     def numpy(self, *, force: bool = False) -> Any:
         """Raises TypeError, as PyTorch does: use dequantize() or int_repr()."""
         raise TypeError(f"Got unsupported ScalarType {aten_name(self.dtype)}, also with force={force}")

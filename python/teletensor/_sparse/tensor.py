@@ -306,6 +306,14 @@ class SparseTensor(ComponentTensor):
 
     data_ptr = const_data_ptr = tolist  # type: ignore[assignment]
 
+    @property
+    def nbytes(self) -> int:  # type: ignore[override]
+        """Raises RuntimeError, as PyTorch does: the components have sizes in bytes."""
+        raise RuntimeError(
+            "nbytes is not defined for sparse tensors.  If you want the size of the constituent tensors, add the nbytes of the indices and "
+            "values.  If you want the size of the  equivalent dense tensor, multiply numel() by element_size()"
+        )
+
     def untyped_storage(self) -> Any:
         """Raises NotImplementedError, as PyTorch does: the components have storages."""
         raise NotImplementedError("Cannot access storage of SparseTensorImpl")

@@ -174,3 +174,9 @@ def test_normal_changes_the_values_of_compressed_layouts():
         assert abs(s.values().mean().item() - 5) < 0.05 and 0.05 < s.values().std().item() < 0.2
     with pytest.raises(NotImplementedError, match="aten::normal_"):
         torch.eye(3).to_sparse().normal_()
+
+
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr", "sparse_csc"])
+def test_bytes_are_those_of_the_components(layout):
+    with pytest.raises(RuntimeError, match="nbytes is not defined for sparse tensors"):
+        _ = torch.eye(3).to_sparse(layout=getattr(torch, layout)).nbytes
