@@ -111,6 +111,13 @@ def _float_power(input: Any, exponent: Any) -> Tensor:
     return first**second
 
 
+def _outer(input: Tensor, vec2: Tensor) -> Tensor:
+    for name, vector in (("self", input), ("vec2", vec2)):
+        if vector.dim() != 1:
+            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {vector.dim()}-D")
+    return input.unsqueeze(1) * vec2
+
+
 def _linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     product = input @ weight.t()
     return product if bias is None else product + bias
@@ -134,7 +141,7 @@ _COMPOSED: dict[str, Callable[..., Any]] = {
     "hinge_embedding_loss": _hinge_embedding_loss, "kl_div": _kl_div, "poisson_nll_loss": _poisson_nll_loss,
     "gaussian_nll_loss": _gaussian_nll_loss,
     "margin_ranking_loss": _margin_ranking_loss, "pairwise_distance": _pairwise_distance, "triplet_margin_loss": _triplet_margin_loss,
-    "float_power": _float_power, "linear": _linear,
+    "float_power": _float_power, "linear": _linear, "outer": _outer,
 }  # fmt: skip
 
 

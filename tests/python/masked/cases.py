@@ -28,6 +28,7 @@ BITWISE = "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_s
 REDUCTIONS = "sum mean amin amax prod var std".split()
 MASKS = ("m", "m[0]", "m.to_sparse()", "m.to_sparse_csr()")
 CODES = [
+    "torch.outer(mt[1], e[0])", "torch.outer(e[0], mt[1])", "torch.ger(mt[2], d[0, :2])",
     *(f"torch.{name}(mt)" for name in UNARY),
     *(f"mt.{name}_()" for name in UNARY if name not in ("angle", "positive", "signbit", "isnan")),
     *(f"torch.{name}(mt, {other})" for name in BINARY for other in ("et", "e", "e[0]")),

@@ -118,3 +118,13 @@ def test_masked_functions_take_the_least_of_several_dimensions() -> None:
     for name in ("cumsum", "cumprod", "softmax", "log_softmax"):
         function = getattr(torch.masked, name)
         torch.testing.assert_close(function(DATA, (1, 0), mask=mask), function(DATA, 0, mask=mask))
+
+
+def test_outer_products_of_sparse_vectors() -> None:
+    v = DATA[2].to_sparse().requires_grad_()
+    product = torch.outer(v, DATA[0])
+    torch.testing.assert_close(product.to_dense(), torch.outer(DATA[2], DATA[0]))
+    product.sum().backward()
+    torch.testing.assert_close(v.grad.to_dense(), (DATA[2] != 0) * DATA[0].sum())
+    with pytest.raises(RuntimeError, match="outer: Expected 1-D argument self, but got 2-D"):
+        torch.outer(DATA.to_sparse(), DATA[0])
