@@ -23,12 +23,6 @@ ELSEWHERE = {
     "replication_pad2d": "layers-pad-replicate", "replication_pad3d": "layers-replication_pad3d",
     "upsample_bilinear2d.vec": "layers-bilinear",
 }  # fmt: skip
-# Operators that have a translation, which no program of torch.export can contain.
-UNRECORDED = {
-    "nonzero": "translated; torch.export here records no operators whose results' sizes depend on values",
-    "_local_scalar_dense": "translated; torch.export here refuses to read a value while it records",
-}
-
 
 def operators() -> list[str]:
     """The operators of core ATen."""
@@ -48,7 +42,7 @@ def reason_of(name: str) -> str | None:
 
     load()
     full = f"aten.{name}" if "." in name else f"aten.{name}.default"
-    return UNRECORDED.get(name) or REFUSED.get(full)
+    return REFUSED.get(full)
 
 
 def outcomes(torch: Any) -> Iterator[tuple[str, bool, str]]:

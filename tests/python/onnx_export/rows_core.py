@@ -118,3 +118,5 @@ ROWS |= {
 for _name in ("max.dim", "min.dim", "sort", "topk"):
     ROWS[_name].call = lambda t, *x, call=ROWS[_name].call: tuple(call(t, *x))
 ROWS["_to_copy"] = Case(lambda t, x: t.ops.aten._to_copy.default(x, dtype=t.float64), [F])
+ROWS["nonzero"] = Case(lambda t, x: t.ops.aten.nonzero.default(x), ["b:n,3"])
+ROWS["_local_scalar_dense"] = Case(lambda t, x: x * t.ops.aten._local_scalar_dense.default(x.sum()), [F])

@@ -17,6 +17,36 @@ def _write(t: Any, x: Any, change: Any) -> Any:
     return y
 
 
+def _stft(t: Any, x: Any) -> Any:
+    """Spectra with a window, as real numbers and as magnitudes."""
+    found = t.stft(x, 16, 4, window=t.hann_window(16), return_complex=True)
+    return t.view_as_real(found), found.abs()
+
+
+def _istft(t: Any, x: Any) -> Any:
+    """The signal again, in its length and as long as the windows are."""
+    window = t.hann_window(16)
+    spectra = t.stft(x, 16, 4, window=window, return_complex=True)
+    return t.istft(spectra, 16, 4, window=window), t.istft(spectra * 2, 16, 4, window=window, length=37)
+
+
+def _complex_layout(t: Any, x: Any) -> Any:
+    """Complex numbers in another order, joined and selected."""
+    z = t.fft.fft(x)
+    made = (
+        t.cat([z, z.flip(1)], 1).transpose(0, 1), t.stack([z, z], -1).permute(2, 0, 1)[0].unsqueeze(1), z[0].expand(2, 8),
+        z.unsqueeze(0).squeeze(0), z.index_select(1, t.tensor([1, 3])),
+    )  # fmt: skip
+    return tuple(t.view_as_real(each) for each in made)
+
+
+def _complex_arithmetic(t: Any, x: Any) -> Any:
+    """Sums, quotients and means of complex numbers."""
+    z = t.fft.fft(x)
+    made = (z.sum(), z.sum(1, keepdim=True), z.mean(0), -z, z / 2, z / (x.abs() + 1), z / (z + 5), x / (z + 5))
+    return tuple(t.view_as_real(each) for each in made)
+
+
 ROWS: dict[str, Case] = {
     "reshape": _fn(lambda t, x: (x.reshape(-1), x.view(x.shape[0], -1), x.reshape(-1, 2, 3)), "f:n,3,4"),
     "reshape-products": _fn(lambda t, x: x.reshape(x.shape[0] * x.shape[1], 4), "f:n,m,4"),
@@ -115,6 +145,12 @@ ROWS: dict[str, Case] = {
     "irfft": _fn(lambda t, x: (t.fft.irfft(t.fft.rfft(x)), t.fft.irfft(t.fft.rfft(x), 7)), "f:n,8", tolerance=(1e-4, 1e-3)),
     "ifft": _fn(lambda t, x: t.view_as_real(t.fft.ifft(t.fft.fft(x), norm="forward")), "f:n,8", tolerance=(1e-4, 1e-3)),
     "rfft2": _fn(lambda t, x: (t.fft.rfft2(x).abs(), t.fft.irfft2(t.fft.rfft2(x))), "f:n,4,6", tolerance=(1e-4, 1e-3)),
+    "stft": _fn(_stft, "f:n,40", tolerance=(1e-4, 1e-3)),
+    "stft-mono": _fn(lambda t, x: t.stft(x, 16, 4, 12, center=False, normalized=True, onesided=False, return_complex=True).abs(), "f:40",
+                     tolerance=(1e-4, 1e-3)),
+    "istft": _fn(_istft, "f:n,40", tolerance=(1e-3, 1e-3)),
+    "complex-layout": _fn(_complex_layout, "f:n,8", tolerance=(1e-3, 1e-3)),
+    "complex-arithmetic": _fn(_complex_arithmetic, "f:n,8", tolerance=(1e-3, 1e-3)),
     "fft-product": _fn(lambda t, x: t.fft.irfft(t.fft.rfft(x) * t.fft.rfft(x)), "f:n,8", tolerance=(1e-3, 1e-3)),
     "fftn": _fn(lambda t, x: t.view_as_real(t.fft.fftn(x, dim=(1, 2))), "f:n,4,3", tolerance=(1e-4, 1e-3)),
     "complex": _fn(

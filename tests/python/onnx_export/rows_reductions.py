@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from .cases import Case
 
+
+def _numbers(t, x, counts):  # noqa: ANN001, ANN202
+    """Sizes and places that are values of a tensor, with conditions that they satisfy."""
+    count = counts[0].item()
+    t._check(count >= 0)
+    t._check(count < 5)
+    t._check(count != 7)
+    return t.zeros(count) + 1, x.sum().item() + x, x.repeat_interleave(counts.sum() * t.ones(3, dtype=t.int64), dim=1)
+
+
 ROWS: dict[str, Case] = {
     "sum": Case(lambda t, x: (x.sum(), x.sum(0), x.sum((0, 2), keepdim=True)), ["f:n,3,m"]),
     "sum-integers": Case(lambda t, x: (x.sum(), x.sum(1)), ["j:n,3"]),
@@ -48,6 +58,15 @@ ROWS: dict[str, Case] = {
     "kthvalue": Case(lambda t, x: tuple(x.kthvalue(2)), ["f:n,4"]),
     "median": Case(lambda t, x: tuple(x.median(1)), ["f:n,5"]),
     "median-all": Case(lambda t, x: x.median(), ["f:3,4"]),
+    "unique": Case(lambda t, x: t.unique(x, return_inverse=True, return_counts=True), ["i5:n,3"]),
+    "unique-types": Case(lambda t, x, y, z: (t.unique(x), t.unique(y), *t.unique(z, return_counts=True)), ["f:n,3", "j:n", "b:n,2"]),
+    "unique-dim": Case(lambda t, x: t.unique(x % 2, return_inverse=True, return_counts=True, dim=1), ["i5:2,9"]),
+    "unique_consecutive": Case(lambda t, x: t.unique_consecutive(x % 2, return_inverse=True, return_counts=True), ["i5:n,3"]),
+    "unique_consecutive-dim": Case(lambda t, x: t.unique_consecutive(x > 1, return_inverse=True, return_counts=True, dim=0), ["i5:9,2"]),
+    "unique_consecutive-empty": Case(lambda t, x: t.unique_consecutive(x[:0], return_inverse=True, return_counts=True), ["f:3"]),
+    "bincount": Case(lambda t, x: (t.bincount(x), t.bincount(x, minlength=9), t.bincount(x[:0])), ["i5:n"]),
+    "bincount-weights": Case(lambda t, x, w: t.bincount(x, w, minlength=7), ["i5:n", "f:n"]),
+    "numbers-of-values": Case(_numbers, ["f:n,3", "i5:2"]),
     "searchsorted": Case(lambda t, x, y: t.searchsorted(x.sort().values, y), ["f:5", "f:n,3"]),
     "bucketize": Case(lambda t, x, y: t.bucketize(x, y.sort().values, right=True), ["f:n,3", "f:5"]),
     "nanmean": Case(lambda t, x: t.nanmean(t.log(x)), ["f:4,3"]),

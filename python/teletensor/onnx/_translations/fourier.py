@@ -271,6 +271,86 @@ def _reshaped(b: Builder, self: Complex, size: Sequence[Any]) -> Complex:
     return Complex(b.reshape(self.pair, [*size, 2], (*b.shape, 2)), b.shape)
 
 
+def _in_order(b: Builder, self: Complex, order: Sequence[int]) -> Complex:
+    return Complex(b.transpose(self.pair, [*order, self.rank]), tuple(self.shape[d] for d in order))
+
+
+def _transposed(b: Builder, self: Complex, dim0: int, dim1: int) -> Complex:
+    order = list(range(self.rank))
+    if order:
+        order[dim0], order[dim1] = order[dim1], order[dim0]
+    return _in_order(b, self, order)
+
+
+def _permuted(b: Builder, self: Complex, dims: Sequence[int]) -> Complex:
+    return _in_order(b, self, [d % self.rank for d in dims])
+
+
+def _unsqueezed(b: Builder, self: Complex, dim: int) -> Complex:
+    return Complex(b.unsqueeze(self.pair, [dim % (self.rank + 1)]), b.shape)
+
+
+def _squeezed(b: Builder, self: Complex, dim: Any) -> Complex:
+    dims = [d % self.rank for d in ([dim] if isinstance(dim, int) else dim)]
+    if any(type(self.shape[d]) is not int for d in dims):
+        raise Untranslatable("squeeze of a dynamic size of complex numbers")
+    return Complex(b.squeeze(self.pair, [d for d in dims if self.shape[d] == 1]), b.shape)
+
+
+def _flipped(b: Builder, self: Complex, dims: Sequence[int]) -> Complex:
+    pair = self.pair
+    for d in dims:
+        pair = b.op("Slice", pair, b.ints([-1]), b.ints([-(2**62)]), b.ints([d % self.rank]), b.ints([-1]), shape=pair.shape)
+    return Complex(pair, self.shape)
+
+
+def _selected(b: Builder, self: Complex, dim: int, index: Any) -> Complex:
+    index = b.value(index, _C.int64)
+    return Complex(b.op("Gather", self.pair, index, axis=dim % self.rank, shape=(*b.shape, 2)), b.shape)
+
+
+def _joined(b: Builder, tensors: Sequence[Any], dim: int = 0) -> Complex:
+    parts = [_pair(b, x)[0] for x in tensors]
+    return Complex(b.op("Concat", *parts, axis=dim % len(b.shape), shape=(*b.shape, 2)), b.shape)
+
+
+def _stacked(b: Builder, tensors: Sequence[Any], dim: int = 0) -> Complex:
+    dim = dim % len(b.shape)
+    parts = [b.unsqueeze(_pair(b, x)[0], [dim]) for x in tensors]
+    return Complex(b.op("Concat", *parts, axis=dim, shape=(*b.shape, 2)), b.shape)
+
+
+def _expanded(b: Builder, self: Complex, size: Sequence[Any], *, implicit: bool = False) -> Complex:
+    del implicit
+    grown = b.unsqueeze(self.pair, list(range(len(b.shape) - self.rank))) if len(b.shape) > self.rank else self.pair
+    sizes = [1 if type(n) is int and n == -1 else n for n in size]  # Expand keeps what is broadcast with 1
+    return Complex(b.expand(grown, [*sizes, 1], (*b.shape, 2)), b.shape)
+
+
+def _summed(op_type: str) -> Any:
+    def translate(b: Builder, self: Complex, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Complex:
+        del dtype
+        dims = range(self.rank) if dim is None or dim == [] else [dim] if isinstance(dim, int) else dim
+        return Complex(b.reduce(op_type, self.pair, [d % self.rank for d in dims], keepdim) if self.rank else self.pair, b.shape)
+
+    return translate
+
+
+def _negated(b: Builder, self: Complex) -> Complex:
+    return Complex(b.op("Neg", self.pair), self.shape)
+
+
+def _div(b: Builder, self: Any, other: Any) -> Complex:
+    if not isinstance(other, Complex):
+        if isinstance(other, complex):
+            return _mul(b, self, 1 / other)
+        other = b.unsqueeze(b.cast(other, self.pair.dtype), [-1]) if isinstance(other, Value) else float(other)
+        return Complex(b.op("Div", self.pair, b.value(other, self.pair.dtype), shape=(*b.shape, 2)), b.shape)
+    squares = b.op("ReduceSumSquare", other.pair, b.const([-1], _C.int64), keepdims=1)
+    product = _mul(b, self if isinstance(self, Complex) else as_complex(b, self), _conj(b, other))
+    return Complex(b.op("Div", product.pair, squares, shape=(*b.shape, 2)), b.shape)
+
+
 def _same(b: Builder, self: Complex, **_: Any) -> Complex:
     del b
     return self
@@ -285,7 +365,13 @@ ON_COMPLEX = {
     "aten.add.Tensor": _linear("Add"), "aten.sub.Tensor": _linear("Sub"), "aten.mul.Tensor": _mul, "aten.mul.Scalar": _mul,
     "aten.view.default": _reshaped, "aten.reshape.default": _reshaped, "aten.view_as_real_copy.default": _view_as_real,
     "aten.narrow.default": _narrowed, "aten.slice.Tensor": _sliced,
-    "aten.detach.default": _same, "aten.alias.default": _same,
+    "aten.detach.default": _same, "aten.alias.default": _same, "aten.contiguous.default": _same,
+    "aten.transpose.int": _transposed, "aten.permute.default": _permuted, "aten.unsqueeze.default": _unsqueezed,
+    "aten.squeeze.dim": _squeezed, "aten.squeeze.dims": _squeezed, "aten.flip.default": _flipped, "aten.select.int": _selected,
+    "aten.index_select.default": _selected, "aten.cat.default": _joined, "aten.stack.default": _stacked,
+    "aten.expand.default": _expanded, "aten.sum.default": _summed("ReduceSum"), "aten.sum.dim_IntList": _summed("ReduceSum"),
+    "aten.mean.default": _summed("ReduceMean"), "aten.mean.dim": _summed("ReduceMean"), "aten.neg.default": _negated,
+    "aten.div.Tensor": _div, "aten.div.Scalar": _div,
     **{f"aten.fft_{k}{s}.default": TRANSLATIONS[f"aten.fft_{k}{s}.default"] for k in ("fft", "ifft", "irfft") for s in ("", "2", "n")},
     "aten._fft_c2c.default": _c2c, "aten._fft_c2r.default": _c2r,
 }  # fmt: skip

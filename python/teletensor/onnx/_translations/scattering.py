@@ -198,3 +198,14 @@ def _index_reduce(b: Builder, self: Value, dim: int, index: Value, source: Value
     wide = b.reshape(index, [-1 if d == dim % self.rank else 1 for d in range(self.rank)])
     full = b.expand(wide, b.shape_of(source), source.shape)
     return combined(b, self, dim, full, source, reduce, include_self)
+
+
+@translates("aten.bincount.default")
+def _bincount(b: Builder, self: Value, weights: Value | None = None, minlength: int = 0) -> Value:
+    """Adds ones, or the weights, at the places that the elements name."""
+    places = b.cast(self, _C.int64)
+    with_least = b.op("Concat", places, b.const([minlength - 1], _C.int64), axis=0, shape=(None,))
+    count = b.op("ReduceMax", with_least, b.const([0], _C.int64), keepdims=1, shape=(1,)) + 1
+    zeros = b.expand(b.const(0, b.dtype), count, (None,))
+    added = b.cast(weights, b.dtype) if weights is not None else b.expand(b.const(1, b.dtype), b.shape_of(self), self.shape)
+    return b.op("ScatterElements", zeros, places, added, axis=0, reduction="add", shape=(None,))

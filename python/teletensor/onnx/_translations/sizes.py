@@ -61,13 +61,35 @@ def _mod(b: Builder, x: Any, y: Any) -> Any:
     )
 
 
+def _compares(name: str, op_type: str, negated: bool = False) -> None:
+    """A comparison of numbers, one of which at least the graph computes."""
+
+    def translate(b: Builder, x: Any, y: Any) -> Value:
+        dtype = next(v.dtype for v in (x, y) if isinstance(v, Value))
+        if dtype is not _C.bool and float in (type(x), type(y)):
+            dtype = _C.float64
+        made = b.op(op_type, b.value(x, dtype), b.value(y, dtype), shape=())
+        return b.op("Not", made) if negated else made
+
+    translates(name)(translate)
+
+
+_compares("_operator.eq", "Equal")
+_compares("_operator.ne", "Equal", True)
+_compares("_operator.lt", "Less")
+_compares("_operator.le", "LessOrEqual")
+_compares("_operator.gt", "Greater")
+_compares("_operator.ge", "GreaterOrEqual")
+
+
 @translates("aten.scalar_tensor.default")
 def _scalar_tensor(b: Builder, s: Any, **_: Any) -> Value:
     """dtype, layout and device are the result's."""
     return b.value(s, b.dtype)
 
 
-@translates("aten.sym_constrain_range.default aten.sym_constrain_range_for_size.default aten._assert_async.msg")
+@translates("aten.sym_constrain_range.default aten.sym_constrain_range_for_size.default aten._assert_async.msg "
+            "aten._assert_scalar.default")
 def _checked(b: Builder, *_: Any, **__: Any) -> None:
     """Checks compute nothing."""
     del b

@@ -96,10 +96,46 @@ def _median(b: Builder, self: Value) -> Value:
     return _kthvalue(b, flat, (count + 1) // 2, 0)[0]
 
 
-@translates("aten.unique_consecutive.default aten._unique2.default aten.unique_dim.default")
-def _unique(b: Builder, *_: Any, **__: Any) -> Value:
-    del b
-    raise Untranslatable("the result's size depends on values, which torch.export does not record")
+# Of ONNX's operator Unique in onnxruntime; the others are exact in one of these.
+_UNIQUE_TYPES = {
+    _C.bool: _C.int64, _C.uint8: _C.int64, _C.int8: _C.int8, _C.int16: _C.int64, _C.int32: _C.int64, _C.float16: _C.float32,
+    _C.bfloat16: _C.float32,
+}  # fmt: skip
+
+
+@translates("teletensor.unique_values.default")
+def _unique_values(b: Builder, input: Value) -> list[Value]:  # noqa: A002 - the engine's name
+    """The distinct values in order, the places of all elements among them, and their counts."""
+    work = _UNIQUE_TYPES.get(input.dtype, input.dtype)
+    values, _, places, counts = b.op(
+        "Unique", b.cast(input, work), sorted=1, outputs=4, dtype=[work, _C.int64, _C.int64, _C.int64],
+        shape=[(None,), (None,), (None,), (None,)],
+    )  # fmt: skip
+    return [b.cast(values, input.dtype), b.reshape(places, b.shape_of(input), input.shape), counts]
+
+
+@translates("teletensor.unique_rows.default")
+def _unique_rows(b: Builder, input: Value, consecutive: bool) -> list[Value]:  # noqa: A002 - the engine's name
+    """The distinct rows of a matrix in order, or the first ones of runs of equal rows."""
+    columns = input.shape[1] if input.shape is not None else None
+    if not consecutive:
+        work = _UNIQUE_TYPES.get(input.dtype, input.dtype)
+        rows, _, places, counts = b.op(
+            "Unique", b.cast(input, work), axis=0, sorted=1, outputs=4, dtype=[work, _C.int64, _C.int64, _C.int64],
+            shape=[(None, columns), (None,), (None,), (None,)],
+        )  # fmt: skip
+        return [b.cast(rows, input.dtype), places, counts]
+    count = b.size(input, 0)
+    work = b.cast(input, _C.int64) if input.dtype is _C.bool else input
+    is_same = b.op("Equal", b.slice(work, 0, 1, 2**62), b.slice(work, 0, 0, -1))
+    differs = b.op("ReduceMax", b.cast(b.op("Not", is_same), _C.int32), b.const([1], _C.int64), keepdims=0, shape=(None,))
+    begins = b.op("Concat", b.const([1], _C.int32), differs, axis=0, shape=(None,))
+    begins = b.slice(begins, 0, 0, count)  # of no rows, nothing begins
+    first = b.cast(begins, _C.bool)
+    ends = b.op("Concat", b.op("Compress", b.arange(count), first, axis=0), b.ints([count]), axis=0, shape=(None,))
+    counts = b.op("Sub", b.slice(ends, 0, 1, 2**62), b.slice(ends, 0, 0, -1), shape=(None,))
+    sums = b.op("CumSum", b.cast(begins, _C.int64), b.const(0, _C.int64))
+    return [b.op("Compress", input, first, axis=0, shape=(None, columns)), sums - 1, counts]
 
 
 @translates("aten.searchsorted.Tensor aten.bucketize.Tensor")
