@@ -27,6 +27,14 @@ void copy_values(DType dtype, absl::Span<const char> bytes, char* into) {
 
 size_t bytes_of(const Tensor& tensor) { return static_cast<size_t>(tensor.numel()) * item_size(tensor.dtype()); }
 
+// The tensor, or a copy of a part of a larger one.
+Tensor dense(const Tensor& tensor) {
+  if (tensor.is_contiguous() && tensor->storage->bytes() <= bytes_of(tensor)) return tensor;
+  Tensor copy = empty(tensor.sizes(), tensor.dtype(), tensor.device());
+  copy_into(copy, tensor);
+  return copy;
+}
+
 }  // namespace
 
 void ModelVersion::execute(size_t instance, absl::Span<Batcher::Job* const> batch) {
@@ -50,6 +58,28 @@ void ModelVersion::execute(size_t instance, absl::Span<Batcher::Job* const> batc
   for (Work* work : works) work->status = status.ok() || works.size() == 1 ? status : attempt({&work, 1});
 }
 
+Tensor ModelVersion::joined(size_t input, absl::Span<Work* const> batch, int64_t run) const {
+  Sizes sizes = batch[0]->inputs[input]->sizes;
+  if (settings_.max_batch != 0) sizes[0] = run;
+  const DType dtype = entry_->inputs[input].dtype;
+  Tensor values = empty(sizes, dtype, Device());
+  char* into = values.data_as<char>();
+  const char* end = into + bytes_of(values);
+  for (const Work* work : batch) {
+    const InferInput& each = *work->inputs[input];
+    if (each.is_strings) {
+      const auto width = static_cast<size_t>(each.sizes.back());
+      decode_strings(each.bytes, width, into);
+      into += width * elements_of(SizesView(each.sizes).first(each.sizes.size() - 1));
+      continue;
+    }
+    copy_values(dtype, each.bytes, into);
+    into += each.bytes.size();
+  }
+  if (into != end) std::memset(into, 0, static_cast<size_t>(end - into));
+  return values;
+}
+
 void ModelVersion::run(ModelInstance& instance, absl::Span<Work* const> batch) {
   const Clock::time_point begin = Clock::now();
   const ModelInstance::Use use(instance);
@@ -57,34 +87,30 @@ void ModelVersion::run(ModelInstance& instance, absl::Span<Work* const> batch) {
   for (const Work* work : batch) rows += static_cast<int64_t>(work->rows);
   const bool is_batched = settings_.max_batch != 0;
   const int64_t run = is_batched ? static_cast<int64_t>(settings_.padded(static_cast<size_t>(rows))) : rows;
-  std::vector<Tensor> inputs;
-  for (size_t i = 0; i < entry_->inputs.size(); ++i) {
-    Sizes sizes = batch[0]->inputs[i]->sizes;
-    if (is_batched) sizes[0] = run;
-    const DType dtype = entry_->inputs[i].dtype;
-    inputs.push_back(empty(sizes, dtype, Device()));
-    char* into = inputs.back().data_as<char>();
-    for (const Work* work : batch) {
-      const InferInput& input = *work->inputs[i];
-      if (input.is_strings) {
-        const auto width = static_cast<size_t>(input.sizes.back());
-        decode_strings(input.bytes, width, into);
-        into += width * elements_of(SizesView(input.sizes).first(input.sizes.size() - 1));
-        continue;
-      }
-      copy_values(dtype, input.bytes, into);
-      into += input.bytes.size();
-    }
-    if (run != rows) std::memset(into, 0, inputs.back().data_as<char>() + bytes_of(inputs.back()) - into);
-  }
-  const Clock::time_point copied = Clock::now();
   // The states of a sequence are replaced if the run succeeds.
-  std::vector<Tensor> states;
+  std::vector<Tensor> states, kept;  // of the entry, and of its inputs and outputs
   if (batch[0]->states != nullptr) {
     states = batch[0]->begins ? instance.make_states(*entry_) : *batch[0]->states;
+    kept.assign(states.begin() + static_cast<std::ptrdiff_t>(entry_->states.size()), states.end());
+    states.resize(entry_->states.size());
   }
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < entry_->inputs.size(); ++i) {
+    const SequencePorts::State* state = sequence_ports_.state_of(i);
+    if (state == nullptr) {
+      inputs.push_back(joined(i, batch, run));
+    } else if (kept.empty()) {
+      Sizes sizes = state->sizes;
+      if (is_batched) sizes.insert(sizes.begin(), run);
+      inputs.push_back(zeros_on_host(sizes, entry_->inputs[i].dtype));
+    } else {
+      inputs.push_back(kept[static_cast<size_t>(state - sequence_ports_.states.data())]);
+    }
+  }
+  const Clock::time_point copied = Clock::now();
   std::vector<Tensor> values = instance.run(*entry_, inputs, &states);
   const Clock::time_point computed = Clock::now();
+  for (const SequencePorts::State& state : sequence_ports_.states) states.push_back(dense(values[state.output]));
   // Later requests of a sequence change what an output may view.
   values = instance.to_host(std::move(values), entry_->states_in_place() != 0);
   for (size_t i = 0; i < values.size(); ++i) {

@@ -16,8 +16,9 @@ using Clock = std::chrono::steady_clock;
 
 absl::Status ModelVersion::prepare(const InferRequest& request, Work* work) const {
   if (entry_ == nullptr) return absl::UnimplementedError("[ModelInfer] the model answers streams of tokens only");
-  if (request.inputs.size() != entry_->inputs.size()) {
-    return invalid_request("expected ", entry_->inputs.size(), " inputs, got ", request.inputs.size());
+  const size_t inputs = entry_->inputs.size() - sequence_ports_.states.size() - sequence_ports_.controls.size();
+  if (request.inputs.size() != inputs) {
+    return invalid_request("expected ", inputs, " inputs, got ", request.inputs.size());
   }
   if (!request.parameters.empty()) {
     return invalid_request(
@@ -28,8 +29,12 @@ absl::Status ModelVersion::prepare(const InferRequest& request, Work* work) cons
     return invalid_request(
         "expected no sequence_id, sequence_start or sequence_end, because the model has no sequence_batching");
   }
-  NamedSizes named;
-  for (const ModelPort& port : entry_->inputs) {
+  for (size_t i = 0; i < entry_->inputs.size(); ++i) {
+    const ModelPort& port = entry_->inputs[i];
+    if (!sequence_ports_.has_input(i)) {
+      work->inputs.push_back(nullptr);
+      continue;
+    }
     const InferInput* found = nullptr;
     for (const InferInput& input : request.inputs) {
       if (input.name != port.name) continue;
@@ -46,27 +51,33 @@ absl::Status ModelVersion::prepare(const InferRequest& request, Work* work) cons
       return invalid_request("expected the datatype ", datatype_name(port.dtype), " for input '", port.name, "', got ",
                              kBytesDatatype);
     }
-    if (absl::Status status = check_input(port, *found, &named); !status.ok()) return status;
+    if (absl::Status status = check_input(port, *found, &work->named); !status.ok()) return status;
     work->inputs.push_back(found);
   }
   for (const std::string& name : request.outputs) {
     const auto found = std::find_if(entry_->outputs.begin(), entry_->outputs.end(),
                                     [&](const ModelPort& port) { return port.name == name; });
-    if (found == entry_->outputs.end()) {
+    if (found == entry_->outputs.end() ||
+        !sequence_ports_.has_output(static_cast<size_t>(found - entry_->outputs.begin()))) {
       return invalid_request("expected names of the model's outputs, got '", name.substr(0, ModelFile::kMaxName), "'");
     }
     work->outputs.push_back(static_cast<size_t>(found - entry_->outputs.begin()));
   }
   if (request.outputs.empty()) {
-    for (size_t i = 0; i < entry_->outputs.size(); ++i) work->outputs.push_back(i);
+    for (size_t i = 0; i < entry_->outputs.size(); ++i) {
+      if (sequence_ports_.has_output(i)) work->outputs.push_back(i);
+    }
   }
   if (request.outputs.size() > entry_->outputs.size()) return invalid_request("expected distinct outputs");
   if (settings_.max_batch != 0) {
-    const int64_t rows = work->inputs[0]->sizes[0];
+    const auto first = std::find_if(work->inputs.begin(), work->inputs.end(), [](const auto* each) { return each; });
+    if (first == work->inputs.end()) return absl::InternalError("[ModelInfer] the model has no input of requests");
+    const int64_t rows = (*first)->sizes[0];
     if (rows < 1 || static_cast<uint64_t>(rows) > settings_.max_batch) {
       return invalid_request("expected a batch of 1 to ", settings_.max_batch, " rows, got ", rows);
     }
     for (const InferInput* input : work->inputs) {
+      if (input == nullptr) continue;
       if (input->sizes[0] != rows) {
         return invalid_request("expected the same number of rows in all inputs, got ", rows, " and ", input->sizes[0]);
       }
@@ -74,6 +85,7 @@ absl::Status ModelVersion::prepare(const InferRequest& request, Work* work) cons
     }
     work->rows = static_cast<size_t>(rows);
   }
+  if (absl::Status status = add_controls(request, work); !status.ok()) return status;
   if (request.priority > settings_.batching.levels) {
     return invalid_request("expected a priority of at most ", settings_.batching.levels, ", got ", request.priority);
   }
@@ -86,6 +98,56 @@ absl::Status ModelVersion::prepare(const InferRequest& request, Work* work) cons
   }
   work->deadline = request.deadline;
   work->is_cancelled = request.is_cancelled;
+  return absl::OkStatus();
+}
+
+absl::Status ModelVersion::add_controls(const InferRequest& request, Work* work) const {
+  for (const SequencePorts::Control& control : sequence_ports_.controls) {
+    const ModelPort& port = entry_->inputs[control.input];
+    absl::StatusOr<std::string> element = control_bytes(control, port.dtype, request);
+    if (!element.ok()) return element.status();
+    InferInput input;
+    input.name = port.name;
+    input.dtype = port.dtype;
+    for (size_t i = 0; i < port.dims.size(); ++i) {
+      const bool is_rows = i == 0 && settings_.max_batch != 0;
+      const auto named = work->named.find(port.dims[i].name);
+      const bool is_known = port.dims[i].size == kDynamic && named != work->named.end();
+      input.sizes.push_back(is_rows ? static_cast<int64_t>(work->rows) : is_known ? named->second : 1);
+    }
+    constexpr size_t kMaxControls = size_t{1} << 20;
+    const size_t count = elements_of(SizesView(input.sizes));
+    if (count > kMaxControls) return invalid_request("expected at most ", kMaxControls, " rows of a sequence");
+    std::string& bytes = work->control_values.emplace_back();
+    for (size_t i = 0; i < count; ++i) bytes += *element;
+    input.bytes = {bytes.data(), bytes.size()};
+    if (absl::Status status = check_input(port, input, &work->named); !status.ok()) return status;
+    work->inputs[control.input] = &work->controls.emplace_back(std::move(input));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ModelVersion::check_states(Work* work) const {
+  const size_t own = entry_->states.size();
+  for (size_t i = 0; i < sequence_ports_.states.size(); ++i) {
+    const SequencePorts::State& state = sequence_ports_.states[i];
+    const ModelPort& port = entry_->inputs[state.input];
+    InferInput input;
+    input.name = port.name;
+    input.dtype = port.dtype;
+    if (!work->begins) {
+      input.sizes = (*work->states)[own + i].sizes();
+    } else {
+      if (settings_.max_batch != 0) input.sizes.push_back(static_cast<int64_t>(work->rows));
+      input.sizes.insert(input.sizes.end(), state.sizes.begin(), state.sizes.end());
+    }
+    if (settings_.max_batch != 0 && !input.sizes.empty() && input.sizes[0] != static_cast<int64_t>(work->rows)) {
+      return invalid_request("expected ", input.sizes[0], " rows, as the sequence has, got ", work->rows);
+    }
+    // Only their number is read.
+    input.bytes = {static_cast<const char*>(nullptr), elements_of(SizesView(input.sizes)) * item_size(port.dtype)};
+    if (absl::Status status = check_input(port, input, &work->named); !status.ok()) return status;
+  }
   return absl::OkStatus();
 }
 
@@ -102,7 +164,8 @@ absl::StatusOr<InferResult> ModelVersion::infer(const InferRequest& request) {
       work.key.clear();
       work.states = &(*sequence)->states;
       work.begins = work.states->empty();
-      status = batcher_->run(work);
+      status = check_states(&work);
+      if (status.ok()) status = batcher_->run(work);
       end_sequence(request, *sequence);
     }
   } else if (status.ok()) {

@@ -66,6 +66,7 @@ std::shared_ptr<ModelVersion> ModelVersion::load(const std::filesystem::path& fo
                                                  ModelSettings settings, const Resources& resources) {
   std::vector<std::shared_ptr<const ServedModel>> models;
   const std::string label = absl::StrCat(name, "/", number);
+  SequencePorts sequence_ports;
   for (const ModelSettings::Group& group : settings.groups) {
     const Device device = group.device.value_or(Device());
     const auto same = std::find_if(models.begin(), models.end(),
@@ -93,11 +94,18 @@ std::shared_ptr<ModelVersion> ModelVersion::load(const std::filesystem::path& fo
       check(ErrorKind::kValue, static_cast<uint64_t>(most) >= settings.max_batch, "[model] expected a max_batch_size ",
             "of at most ", most, ", the rows that the input '", port.name, "' may have, got ", settings.max_batch);
     }
-    check(ErrorKind::kValue, entry->states.empty() || settings.has_sequences,
-          "[model] a model with states requires sequence_batching in its configuration");
+    if (!entry->states.empty()) {
+      check(ErrorKind::kValue, !settings.config.has_dynamic_batching(),
+            "[model] expected no dynamic_batching of a model ", "with states: its requests are those of sequences");
+      settings.has_sequences = true;
+      settings.config.mutable_sequence_batching();
+    }
     const bool same_device =
         std::all_of(models.begin(), models.end(), [&](const auto& model) { return model == models[0]; });
-    check(ErrorKind::kValue, entry->states.empty() || same_device,
+    sequence_ports = tt::server::sequence_ports(*entry, settings.config);
+    check(ErrorKind::kValue, sequence_ports.states.empty() || settings.padding == ModelSettings::Padding::kNone,
+          "[model] expected no batch_padding of a model with states, which keep the rows of a sequence");
+    check(ErrorKind::kValue, (entry->states.empty() && sequence_ports.states.empty()) || same_device,
           "[model] expected instances of a model with states on one device, because every instance runs any sequence");
     check_ports(entry->inputs, settings.config.input(), settings.max_batch != 0, "input", &strings);
     check_ports(entry->outputs, settings.config.output(), settings.max_batch != 0, "output", &strings);
@@ -105,6 +113,7 @@ std::shared_ptr<ModelVersion> ModelVersion::load(const std::filesystem::path& fo
   const std::shared_ptr<ModelVersion> version(
       new ModelVersion(std::move(name), number, std::move(settings), std::move(models)));
   version->strings_ = std::move(strings);
+  version->sequence_ports_ = std::move(sequence_ports);
   if (resources.make_streaming) {
     version->streaming_ = resources.make_streaming(version->models_[0], version->settings_);
   }
@@ -114,6 +123,22 @@ std::shared_ptr<ModelVersion> ModelVersion::load(const std::filesystem::path& fo
         "[model] expected a model that generates, because the configuration says that it is decoupled");
   version->warm_up();
   return version;
+}
+
+std::vector<const ModelPort*> ModelVersion::request_inputs() const {
+  std::vector<const ModelPort*> ports;
+  for (size_t i = 0; entry_ != nullptr && i < entry_->inputs.size(); ++i) {
+    if (sequence_ports_.has_input(i)) ports.push_back(&entry_->inputs[i]);
+  }
+  return ports;
+}
+
+std::vector<const ModelPort*> ModelVersion::response_outputs() const {
+  std::vector<const ModelPort*> ports;
+  for (size_t i = 0; entry_ != nullptr && i < entry_->outputs.size(); ++i) {
+    if (sequence_ports_.has_output(i)) ports.push_back(&entry_->outputs[i]);
+  }
+  return ports;
 }
 
 uint64_t ModelVersion::held_bytes() const {
@@ -147,8 +172,8 @@ inference::ModelConfig ModelVersion::config() const {
   };
   config.clear_input();
   config.clear_output();
-  for (const ModelPort& port : entry_->inputs) describe(port, config.add_input());
-  for (const ModelPort& port : entry_->outputs) describe(port, config.add_output());
+  for (const ModelPort* port : request_inputs()) describe(*port, config.add_input());
+  for (const ModelPort* port : response_outputs()) describe(*port, config.add_output());
   return config;
 }
 

@@ -19,6 +19,7 @@
 #include "inference/grpc_service.pb.h"
 #include "server/serving/infer.h"
 #include "server/serving/scheduler/batcher.h"
+#include "server/serving/sequence_ports.h"
 #include "server/serving/served_model.h"
 #include "server/serving/settings.h"
 #include "server/serving/statistics.h"
@@ -70,6 +71,9 @@ class ModelVersion {
   const ModelEntry* entry() const { return entry_; }
   // Whether an input or output of the entry is BYTES for clients: the configuration calls it TYPE_STRING.
   bool is_string(const ModelPort& port) const { return strings_.contains(&port); }
+  // The inputs of requests and the outputs of responses: those of the entry that sequences do not use.
+  std::vector<const ModelPort*> request_inputs() const;
+  std::vector<const ModelPort*> response_outputs() const;
   const ModelStatistics& statistics() const { return statistics_; }
   size_t queued() const { return batcher_->queued(); }
   size_t sequences() const;
@@ -82,7 +86,8 @@ class ModelVersion {
  private:
   struct Work;
   struct Sequence {
-    std::vector<Tensor> states;  // used by the request for which is_busy is set
+    // Of the entry, then those of sequence_ports_; used by the request for which is_busy is set.
+    std::vector<Tensor> states;
     // Guarded by sequences_mutex_:
     bool is_busy = false;
     std::chrono::steady_clock::time_point used;
@@ -102,6 +107,12 @@ class ModelVersion {
   void execute(size_t instance, absl::Span<Batcher::Job* const> batch);
   // Throws Error.
   void run(ModelInstance& instance, absl::Span<Work* const> batch);
+  // The inputs of the controls, by the inputs that the request has.
+  absl::Status add_controls(const InferRequest& request, Work* work) const;
+  // INVALID_ARGUMENT unless the states have sizes that suit the request.
+  absl::Status check_states(Work* work) const;
+  // A copy of the requests' values for an input, with `run` rows, of which the last ones are zero.
+  Tensor joined(size_t input, absl::Span<Work* const> batch, int64_t run) const;
   absl::StatusOr<InferResult> result_of(const InferRequest& request, const Work& work) const;
 
   const std::string name_;
@@ -110,6 +121,7 @@ class ModelVersion {
   const std::vector<std::shared_ptr<const ServedModel>> models_;  // by group of instances
   const ModelEntry* const entry_;                                 // of models_[0]
   std::set<const ModelPort*> strings_;                            // of entry_
+  SequencePorts sequence_ports_;                                  // of entry_
   std::vector<std::unique_ptr<ModelInstance>> instances_;
   std::unique_ptr<Batcher> batcher_;
   std::unique_ptr<StreamingModel> streaming_;  // null: requests have one response

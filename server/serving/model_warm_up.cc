@@ -52,9 +52,7 @@ void ModelVersion::run_zeros(int64_t rows) {
     const ModelInstance::Use use(instance);
     std::vector<Tensor> inputs;
     for (const ModelPort& port : entry_->inputs) {
-      inputs.push_back(empty(zero_sizes(port, rows), port.dtype, Device()));
-      const Tensor& input = inputs.back();
-      if (input.numel() != 0) std::memset(input.data(), 0, static_cast<size_t>(input.numel()) * item_size(port.dtype));
+      inputs.push_back(zeros_on_host(zero_sizes(port, rows), port.dtype));
     }
     std::vector<Tensor> states = instance.make_states(*entry_);
     instance.to_host(instance.run(*entry_, inputs, &states));

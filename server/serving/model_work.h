@@ -3,9 +3,11 @@
 #pragma once
 
 #include <deque>
+#include <string>
 #include <vector>
 
 #include "server/serving/model_version.h"
+#include "server/serving/request_inputs.h"
 
 namespace tt::server {
 
@@ -17,7 +19,10 @@ inline size_t elements_of(SizesView sizes) {
 }
 
 struct ModelVersion::Work final : Batcher::Job {
-  std::vector<const InferInput*> inputs;  // in the entry's order
+  std::vector<const InferInput*> inputs;  // in the entry's order; null for those that are states
+  std::deque<InferInput> controls;        // of them, those that the server sets
+  std::deque<std::string> control_values;
+  NamedSizes named;                       // of the inputs
   std::deque<InferInput> strings;         // of them, those that clients send as BYTES
   std::vector<size_t> outputs;            // indices of those that are wanted
   std::vector<Tensor>* states = nullptr;  // of its sequence

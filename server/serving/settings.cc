@@ -153,6 +153,10 @@ ModelSettings settings_of(const inference::ModelConfig& config, const std::strin
   const auto& direct = config.sequence_batching().direct();
   require(direct.max_queue_delay_microseconds() == 0 && direct.minimum_slot_utilization() == 0, "expected no ",
           "max_queue_delay_microseconds and minimum_slot_utilization of sequences, which do not share batches");
+  const auto& oldest = config.sequence_batching().oldest();
+  require(oldest.max_queue_delay_microseconds() == 0 && oldest.preferred_batch_size().empty() &&
+              !oldest.preserve_ordering(),
+          "expected max_candidate_sequences only of the strategy oldest, because sequences do not share batches");
   require(config.model_warmup_size() <= ModelSettings::kMaxWarmups, "expected at most ", ModelSettings::kMaxWarmups,
           " entries of model_warmup, got ", config.model_warmup_size());
   if (config.sequence_batching().max_sequence_idle_microseconds() != 0) {

@@ -30,7 +30,9 @@ class Entry:
         dynamic_shapes: by input, in order or by name: the names of its dynamic dimensions by number, ``{1: "length"}``.
             Dimensions of one name have one size in a request.
         input_names, output_names: None: the parameters of the function, and "output" or "output_0", "output_1", ...
-        states: tensors that the engine keeps between requests, zero at first, by name: examples of them.
+        states: tensors that the engine keeps between the requests of a sequence, zero at first: examples of them by name. Or
+            names of the module's buffers: these are its states instead of weights, and the module reads and changes them, in
+            place or by assignment. Their values now do not matter.
     """
 
     fn: Callable
@@ -38,7 +40,7 @@ class Entry:
     dynamic_shapes: Mapping[str, Mapping[int, str]] | Sequence[Mapping[int, str]] = ()
     input_names: Sequence[str] | None = None
     output_names: Sequence[str] | None = None
-    states: Mapping[str, Tensor] = dataclasses.field(default_factory=dict)
+    states: Mapping[str, Tensor] | Sequence[str] = ()
 
 
 @dataclasses.dataclass
@@ -207,6 +209,56 @@ def _trace(fn: Callable, inputs: Sequence[Tensor]) -> _C.Program:
         return trace(with_copies, *inputs)._program
 
 
+class _WithBuffersAsStates:
+    """Calls a module or a method of it with the values of some buffers as the last arguments, which receive the new values."""
+
+    def __init__(self, fn: Callable, names: Sequence[str]):
+        self.fn, self.names = fn, names
+        self.__name__ = getattr(fn, "__name__", type(fn).__name__)
+        owner = fn if isinstance(fn, Module) else getattr(fn, "__self__", None)
+        if not isinstance(owner, Module):
+            raise TypeError(f"[serving] expected a module, or a method of one, whose buffers are states, got {self.__name__}")
+        self.__self__ = owner  # _modules_of() finds the names of the other tensors by it
+        self.places = [(owner.get_submodule(path), name) for path, _, name in (each.rpartition(".") for each in names)]
+
+    def buffers(self) -> list[Tensor]:
+        return [module._buffers[name] for module, name in self.places]
+
+    def __call__(self, *tensors: Tensor) -> Any:
+        count = len(tensors) - len(self.places)
+        kept = self.buffers()
+        try:
+            for (module, name), state in zip(self.places, tensors[count:]):
+                module._buffers[name] = state
+            result = self.fn(*tensors[:count])
+            for new, state in zip(self.buffers(), tensors[count:]):
+                if new is not state:
+                    state.copy_(new)
+        finally:
+            for (module, name), buffer in zip(self.places, kept):
+                module._buffers[name] = buffer
+        return result
+
+
+def _with_named_states(entry: Entry) -> Entry:
+    """The entry with tensors as its states, if these are names of buffers."""
+    if isinstance(entry.states, Mapping):
+        for name, state in entry.states.items():
+            if not isinstance(state, Tensor):
+                raise TypeError(f"[serving] expected a tensor as an example of the state {name!r}, got {type(state).__name__}")
+        return entry
+    names = list(entry.states)
+    if not names:
+        return dataclasses.replace(entry, states={})
+    owner = entry.fn if isinstance(entry.fn, Module) else getattr(entry.fn, "__self__", None)
+    known = dict(owner.named_buffers()) if isinstance(owner, Module) else {}
+    if len(set(names)) != len(names) or (isinstance(owner, Module) and not known.keys() >= set(names)):
+        raise ValueError(f"[serving] expected different names of the module's buffers ({', '.join(known)}) as states, got {names!r}")
+    fn = _WithBuffersAsStates(entry.fn, names)
+    inputs = entry.input_names or parameter_names(entry.fn, len(entry.example_inputs))
+    return dataclasses.replace(entry, fn=fn, input_names=inputs, states=dict(zip(names, fn.buffers())))
+
+
 def _weight_names(fn: Callable, captured: Sequence[Tensor], number: Iterator[int]) -> list[str]:
     """The names in a module's state of captured tensors; "constant_0", ... for others."""
     names: dict[int, str] = {}
@@ -245,6 +297,7 @@ def trace_entry(name: str, entry: Entry, dynamic_batch: bool, numbers: Iterator[
             sizes what requests with other dynamic sizes would not fulfil.
         What trace() raises.
     """
+    entry = _with_named_states(entry)
     examples = list(entry.example_inputs)
     if not all(isinstance(example, Tensor) for example in examples) or len(examples) > _MAX_PORTS:
         raise TypeError(f"[serving] expected at most {_MAX_PORTS} tensors as example inputs")

@@ -28,8 +28,8 @@ def entries_of(
 ) -> list[TracedEntry]:
     """Traces the entries of a model: that for requests, from its options, and further ones."""
     if isinstance(model_or_fn, Decoder):
-        if options.get("example_inputs") is not None or entries:
-            raise ValueError("[serving] expected neither example_inputs nor entries of a Decoder, which has its own")
+        if options.get("example_inputs") is not None or entries or options.get("states"):
+            raise ValueError("[serving] expected no example_inputs, entries or states of a Decoder, which has its own")
         entries, model_or_fn = decoder_entries(model_or_fn)[0], None
     numbers = count()
     traced = []
@@ -71,10 +71,11 @@ def save(
     path: str | os.PathLike,
     example_inputs: Tensor | Sequence[Tensor] | None = None,
     *,
-    dynamic_batch: bool = True,
+    dynamic_batch: bool | None = None,
     dynamic_shapes: Mapping[str, Mapping[int, str]] | Sequence[Mapping[int, str]] = (),
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
+    states: Mapping[str, Tensor] | Sequence[str] = (),
     entries: Mapping[str, Entry] | None = None,
     attributes: Mapping[str, str] | None = None,
 ) -> None:
@@ -87,9 +88,11 @@ def save(
         model_or_fn: a function of tensors or a module, in evaluation mode; or a Decoder. None: only `entries`.
         path: a folder on this machine; it is created, with those around it.
         example_inputs: a tensor or tensors, whose dtypes and static sizes requests must have.
-        dynamic_batch: the first dimension of every input is the batch, of any size.
+        dynamic_batch: the first dimension of every input is the batch, of any size. None: True without states.
         dynamic_shapes: further dynamic dimensions: by input, in order or by name, their names by number.
         input_names, output_names: None: the function's parameters, and "output" or "output_0", "output_1", ...
+        states: tensors that the engine keeps between the requests of a sequence, zero at its start: names of the module's
+            buffers; or examples by name, which the function receives after the inputs and changes in place.
         entries: further functions that share the weights, by name (teletensor.serving.Entry).
         attributes: texts that the file contains, for loaders of some subject.
 
@@ -98,8 +101,8 @@ def save(
         What torch.compiler.trace() raises.
     """
     traced = entries_of(
-        model_or_fn, entries, dynamic_batch, example_inputs=example_inputs, dynamic_shapes=dynamic_shapes,
-        input_names=input_names, output_names=output_names,
+        model_or_fn, entries, not states if dynamic_batch is None else dynamic_batch, example_inputs=example_inputs,
+        dynamic_shapes=dynamic_shapes, input_names=input_names, output_names=output_names, states=states,
     )  # fmt: skip
     folder = Path(path)
     folder.mkdir(parents=True, exist_ok=True)

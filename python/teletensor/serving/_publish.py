@@ -63,10 +63,11 @@ def serve(
     instances: int = 1,
     max_queue: int = 0,
     to: str | Iterable[str] | None = None,
-    dynamic_batch: bool = True,
+    dynamic_batch: bool | None = None,
     dynamic_shapes: Mapping[str, Mapping[int, str]] | Sequence[Mapping[int, str]] = (),
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
+    states: Mapping[str, Tensor] | Sequence[str] = (),
     entries: Mapping[str, Entry] | None = None,
     config: Mapping[str, Any] | None = None,
     timeout: float = 600.0,
@@ -78,8 +79,8 @@ def serve(
     effect. The model remains until ``teletensor.serving.withdraw(name)``, also after a restart of the engine.
 
     Args:
-        model_or_fn, example_inputs, dynamic_batch, dynamic_shapes, input_names, output_names, entries: as of
-            ``teletensor.serving.save``.
+        model_or_fn, example_inputs, dynamic_batch, dynamic_shapes, input_names, output_names, states, entries: as
+            of ``teletensor.serving.save``. A model with states is called with ``parameters={"sequence_id": 1, ...}``.
         name: letters, digits and ``._-``. Another principal's model cannot be replaced.
         version: a number that the model does not have yet; None: one more than its largest. The newest one answers requests
             without a version; requests in progress end with the one that they began with.
@@ -96,9 +97,11 @@ def serve(
         PermissionError: the name belongs to another principal.
         NotImplementedError: the engine serves no models.
     """
+    if dynamic_batch is None:
+        dynamic_batch = not states
     traced = entries_of(
         model_or_fn, entries, dynamic_batch, example_inputs=example_inputs, dynamic_shapes=dynamic_shapes,
-        input_names=input_names, output_names=output_names,
+        input_names=input_names, output_names=output_names, states=states,
     )  # fmt: skip
     if version is not None and (not isinstance(version, int) or version < 1):
         raise ValueError(f"[serve] expected a positive version, got {version!r}")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+import teletensor
 from tests.conftest import Daemon, client_environment
 from tests.python.distributed.ranks import free_port
 
@@ -56,6 +57,16 @@ class Served:
         self.grpc.close()
         self.http.close()
         assert self.daemon.stop() == 0
+
+
+def converter(folder: Path) -> tuple[str, ...]:
+    """Options with which a daemon converts ONNX and .pt2 files by this process's package."""
+    script = folder / "convert.sh"
+    package = Path(teletensor.__file__).parents[1]
+    command = "import sys; from teletensor.cli import main; sys.exit(main())"
+    script.write_text(f'#!/bin/sh\nPYTHONPATH={package} exec {sys.executable} -c "{command}" convert "$@"\n')
+    script.chmod(0o755)
+    return ("--model-converter", str(script), "--model-cache", str(folder / "cache"))
 
 
 def grpc_inputs(client_module, **arrays: np.ndarray) -> list:
