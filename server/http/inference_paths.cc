@@ -23,7 +23,9 @@ struct InferencePaths::Head {
   size_t json_bytes = SIZE_MAX;
   bool keeps_open = false;
   bool wants_continue = false;
-  bool is_encoded = false;  // a transfer or content encoding
+  bool is_encoded = false;                           // a transfer encoding
+  ContentCoding coding = ContentCoding::kIdentity;   // of the body
+  ContentCoding accepts = ContentCoding::kIdentity;  // for the answer
   bool is_valid = false;
 
   explicit Head(absl::string_view text);
@@ -76,8 +78,13 @@ InferencePaths::Head::Head(absl::string_view text) {
       if (absl::EqualsIgnoreCase(value, "close")) keeps_open = false;
     } else if (name == "expect") {
       wants_continue = absl::EqualsIgnoreCase(value, "100-continue");
-    } else if (name == "transfer-encoding" || name == "content-encoding") {
+    } else if (name == "transfer-encoding") {
       is_encoded = is_encoded || !absl::EqualsIgnoreCase(value, "identity");
+    } else if (name == "content-encoding") {
+      // Two of them would be applied one after the other.
+      coding = coding == ContentCoding::kIdentity ? parse_coding(value) : ContentCoding::kUnknown;
+    } else if (name == "accept-encoding") {
+      accepts = accepted_coding(value);
     }
   }
   is_valid = method == "GET" || method == "POST";
@@ -95,6 +102,7 @@ const char* reason_of(int status) {
     case 409: return "Conflict";
     case 411: return "Length Required";
     case 413: return "Payload Too Large";
+    case 415: return "Unsupported Media Type";
     case 429: return "Too Many Requests";
     case 501: return "Not Implemented";
     case 503: return "Service Unavailable";
@@ -110,6 +118,9 @@ std::string text_of(const RestResponse& response, bool keeps_open) {
   if (response.status == 401) absl::StrAppend(&text, "WWW-Authenticate: Bearer\r\n");
   if (response.json_bytes != SIZE_MAX) {
     absl::StrAppend(&text, "Inference-Header-Content-Length: ", response.json_bytes, "\r\n");
+  }
+  if (response.coding != ContentCoding::kIdentity) {
+    absl::StrAppend(&text, "Content-Encoding: ", coding_name(response.coding), "\r\nVary: Accept-Encoding\r\n");
   }
   absl::StrAppend(&text, "Connection: ", keeps_open ? "keep-alive" : "close", "\r\n\r\n", response.body);
   return text;
@@ -169,7 +180,9 @@ HttpConnections::Body InferencePaths::admit(absl::string_view text, const std::s
   }
   const size_t bytes = head.content_length.value_or(0);  // none: the request has no body (RFC 9112, 6.3)
   if (head.is_encoded) {
-    body.refusal = refusal(411, "expected a body of a known length, without an encoding");
+    body.refusal = refusal(411, "expected a body of a known length, without a transfer encoding");
+  } else if (head.coding == ContentCoding::kUnknown) {
+    body.refusal = refusal(415, "expected Content-Encoding to be gzip, deflate or identity");
   } else if (bytes > server_.options().request_bytes) {
     body.refusal = refusal(
         413, absl::StrCat("expected a body of at most ", server_.options().request_bytes, " bytes, got ", bytes));
@@ -190,6 +203,8 @@ std::string InferencePaths::answer(const std::string& request, const std::string
   rest.path = head.path;
   rest.authorization = head.authorization;
   rest.json_bytes = head.json_bytes;
+  rest.coding = head.coding;
+  rest.accepts = head.accepts;
   rest.body = absl::string_view(request).substr(end);
   rest.is_local = address_of(peer) == "127.0.0.1";
   return text_of(answer_rest(server_, rest), head.keeps_open);

@@ -20,14 +20,14 @@ absl::Status shared_memory_refused() {
   return absl::PermissionDeniedError("shared memory requires an engine with --model-shared-memory");
 }
 
-void describe_ports(const ModelVersion& version, const std::vector<ModelPort>& ports,
+void describe_ports(const ModelVersion& version, const std::vector<const ModelPort*>& ports,
                     google::protobuf::RepeatedPtrField<inference::ModelMetadataResponse::TensorMetadata>* wire) {
-  for (const ModelPort& port : ports) {
+  for (const ModelPort* port : ports) {
     inference::ModelMetadataResponse::TensorMetadata* tensor = wire->Add();
-    tensor->set_name(port.name);
-    const bool is_string = version.is_string(port);
-    tensor->set_datatype(std::string(is_string ? kBytesDatatype : datatype_name(port.dtype)));
-    for (size_t i = 0; i < port.dims.size() - (is_string ? 1 : 0); ++i) tensor->add_shape(port.dims[i].size);
+    tensor->set_name(port->name);
+    const bool is_string = version.is_string(*port);
+    tensor->set_datatype(std::string(is_string ? kBytesDatatype : datatype_name(port->dtype)));
+    for (size_t i = 0; i < port->dims.size() - (is_string ? 1 : 0); ++i) tensor->add_shape(port->dims[i].size);
   }
 }
 
@@ -78,6 +78,15 @@ absl::StatusOr<InferenceServer::Inflight> InferenceServer::begin(uint64_t bytes)
                                                    options_.inflight_bytes, " bytes together; try again later"));
 }
 
+absl::StatusOr<std::string> InferenceServer::decompress(ContentCoding coding, absl::string_view bytes,
+                                                        std::vector<Inflight>* charged) {
+  return decompressed(coding, bytes, options_.request_bytes, [&](uint64_t more) {
+    absl::StatusOr<Inflight> inflight = begin(more);
+    if (inflight.ok()) charged->push_back(*std::move(inflight));
+    return inflight.status();
+  });
+}
+
 absl::StatusOr<std::shared_ptr<ModelVersion>> InferenceServer::find(const Principal& caller, const std::string& name,
                                                                     const std::string& version) const {
   if (caller.role != Role::kOperator && !repository_.allows(caller.name, name)) {
@@ -108,10 +117,8 @@ absl::Status InferenceServer::describe(const Principal& caller, const inference:
   reply->set_name((*version)->name());
   for (const int64_t number : repository_.versions(request.name())) reply->add_versions(std::to_string(number));
   reply->set_platform((*version)->file().platform);
-  if (const ModelEntry* entry = (*version)->entry()) {
-    describe_ports(**version, entry->inputs, reply->mutable_inputs());
-    describe_ports(**version, entry->outputs, reply->mutable_outputs());
-  }
+  describe_ports(**version, (*version)->request_inputs(), reply->mutable_inputs());
+  describe_ports(**version, (*version)->response_outputs(), reply->mutable_outputs());
   return absl::OkStatus();
 }
 

@@ -9,11 +9,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "inference/grpc_service.pb.h"
 #include "server/rpc/auth.h"
+#include "server/serving/content_coding.h"
 #include "server/serving/infer.h"
 #include "server/serving/repository.h"
 #include "server/serving/shared_regions.h"
@@ -59,6 +62,10 @@ class InferenceServer {
   };
   // RESOURCE_EXHAUSTED if requests in progress would have too many bytes.
   absl::StatusOr<Inflight> begin(uint64_t bytes);
+
+  // A request's bytes, of which `bytes` are the compressed form: at most request_bytes. They are counted while
+  // `charged` exists, which is added to. OUT_OF_RANGE if they are more, INVALID_ARGUMENT if they are damaged.
+  absl::StatusOr<std::string> decompress(ContentCoding coding, absl::string_view bytes, std::vector<Inflight>* charged);
 
   absl::StatusOr<std::shared_ptr<ModelVersion>> find(const Principal& caller, const std::string& name,
                                                      const std::string& version) const;

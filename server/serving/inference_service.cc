@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "server/rpc/engine_service.h"
@@ -32,6 +34,40 @@ InferRequest limits_of(const grpc::ServerContext& context) {
   }
   limits.is_cancelled = [&context] { return context.IsCancelled(); };
   return limits;
+}
+
+// How a message is compressed. gRPC leaves it so (server/daemon/listener.cc).
+class MessageCoding : public grpc::ProtoBufferReader {
+ public:
+  explicit MessageCoding(grpc::ByteBuffer* bytes) : ProtoBufferReader(bytes) {}
+  ContentCoding coding() {
+    switch (reader()->buffer_in->data.raw.compression) {
+      case GRPC_COMPRESS_NONE: return ContentCoding::kIdentity;
+      case GRPC_COMPRESS_GZIP: return ContentCoding::kGzip;
+      case GRPC_COMPRESS_DEFLATE: return ContentCoding::kDeflate;
+      default: return ContentCoding::kUnknown;
+    }
+  }
+};
+
+// Replaces a compressed message by its contents, which are counted while `charged` exists.
+absl::Status decompress(InferenceServer& server, grpc::ByteBuffer* bytes,
+                        std::vector<InferenceServer::Inflight>* charged) {
+  const ContentCoding coding = MessageCoding(bytes).coding();
+  if (coding == ContentCoding::kIdentity) return absl::OkStatus();
+  if (coding == ContentCoding::kUnknown) {
+    return absl::UnimplementedError("[ModelInfer] expected a request compressed with gzip or deflate");
+  }
+  grpc::Slice whole;
+  if (!bytes->DumpToSingleSlice(&whole).ok()) return absl::InternalError("[ModelInfer] internal error");
+  absl::StatusOr<std::string> plain =
+      server.decompress(coding, {reinterpret_cast<const char*>(whole.begin()), whole.size()}, charged);
+  if (!plain.ok()) return plain.status();
+  auto* owned = new std::string(*std::move(plain));
+  const grpc::Slice slice(
+      owned->data(), owned->size(), [](void* text) { delete static_cast<std::string*>(text); }, owned);
+  *bytes = grpc::ByteBuffer(&slice, 1);
+  return absl::OkStatus();
 }
 
 // An estimate of the memory that a ModelInferRequest takes once it is parsed. Its tensors' raw bytes take what they
@@ -166,6 +202,8 @@ InferenceService::InferenceService(InferenceServer& server, CallAdmission& admis
 grpc::Status InferenceService::infer(grpc::ServerContext* context, grpc::ByteBuffer* bytes, ModelInferResponse* reply) {
   const absl::StatusOr<Principal> caller = server_.caller(credentials_of(*context), Right::kInfer);
   if (!caller.ok()) return to_grpc(caller.status());
+  std::vector<InferenceServer::Inflight> charged;
+  if (const absl::Status status = decompress(server_, bytes, &charged); !status.ok()) return to_grpc(status);
   const absl::StatusOr<InferenceServer::Inflight> inflight = server_.begin(parsed_bytes(*bytes));
   if (!inflight.ok()) return to_grpc(inflight.status());
   ModelInferRequest request;
@@ -179,6 +217,8 @@ absl::Status InferenceService::answer(const Principal& caller, const grpc::Serve
     return absl::ResourceExhaustedError(absl::StrCat("[ModelStreamInfer] expected a request of at most ",
                                                      server_.options().request_bytes, " bytes, got ", bytes->Length()));
   }
+  std::vector<InferenceServer::Inflight> charged;
+  if (absl::Status status = decompress(server_, bytes, &charged); !status.ok()) return status;
   const absl::StatusOr<InferenceServer::Inflight> inflight = server_.begin(parsed_bytes(*bytes));
   if (!inflight.ok()) return inflight.status();
   if (absl::Status parsed = parse_request(bytes, request); !parsed.ok()) return parsed;

@@ -3,6 +3,7 @@
 #include <exception>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_split.h"
 #include "server/serving/rest_infer.h"
@@ -23,6 +24,7 @@ int http_status(const absl::Status& status) {
     case absl::StatusCode::kPermissionDenied: return 403;
     case absl::StatusCode::kNotFound: return 404;
     case absl::StatusCode::kAlreadyExists: return 409;
+    case absl::StatusCode::kOutOfRange: return 413;
     case absl::StatusCode::kResourceExhausted: return 429;
     case absl::StatusCode::kUnimplemented: return 501;
     case absl::StatusCode::kUnavailable: return 503;
@@ -75,10 +77,24 @@ std::optional<ModelPath> model_path(const std::vector<std::string>& parts) {
   return path;
 }
 
+// Replaces the body by the compressed one, which is charged meanwhile.
+void compress(InferenceServer& server, ContentCoding coding, RestResponse* response) {
+  const auto inflight = server.begin(compressed_bound(response->body.size()));
+  require_ok(inflight.status());
+  std::string body = compressed(coding, response->body);
+  if (body.empty()) return;  // memory is exhausted
+  response->body = std::move(body);
+  response->coding = coding;
+}
+
 RestResponse answer_model(InferenceServer& server, const Principal& caller, const RestRequest& request,
                           const ModelPath& path) {
   const bool is_post = request.method == "POST";
-  if (path.action == "infer" && is_post) return answer_infer(server, caller, request, path.model, path.version);
+  if (path.action == "infer" && is_post) {
+    RestResponse response = answer_infer(server, caller, request, path.model, path.version);
+    if (request.accepts != ContentCoding::kIdentity) compress(server, request.accepts, &response);
+    return response;
+  }
   if (is_post) throw Refused{absl::UnimplementedError("[v2] expected GET for this path")};
   if (path.action == "ready") {
     require_ok(server.find(caller, path.model, path.version).status());
@@ -267,6 +283,17 @@ RestResponse answer(InferenceServer& server, const Principal& caller, const Rest
   throw Refused{absl::NotFoundError("[v2] expected a path of the Open Inference Protocol")};
 }
 
+// Answers a request with a compressed body, whose contents are charged while it is in progress.
+RestResponse answer_compressed(InferenceServer& server, const Principal& caller, const RestRequest& request) {
+  std::vector<InferenceServer::Inflight> charged;
+  const auto body = server.decompress(request.coding, request.body, &charged);
+  require_ok(body.status());
+  RestRequest plain = request;
+  plain.coding = ContentCoding::kIdentity;
+  plain.body = *body;
+  return answer(server, caller, plain);
+}
+
 }  // namespace
 
 Right rest_right(absl::string_view path) {
@@ -280,7 +307,8 @@ RestResponse answer_rest(InferenceServer& server, const RestRequest& request) {
   try {
     const absl::StatusOr<Principal> caller = server.caller({request.authorization}, rest_right(request.path));
     if (!caller.ok()) return error_response(caller.status());
-    return answer(server, *caller, request);
+    return request.coding == ContentCoding::kIdentity ? answer(server, *caller, request)
+                                                      : answer_compressed(server, *caller, request);
   } catch (const Refused& refused) {
     return error_response(refused.status);
   } catch (const std::exception&) {

@@ -1,8 +1,9 @@
 // The REST form of the Open Inference Protocol: answers requests below /v2.
 //
 // Bodies are JSON, or with the header Inference-Header-Content-Length JSON followed by the tensors' bytes (the binary
-// data extension). Conversions only: InferenceServer does the rest. Requests are untrusted: their size is limited by
-// the caller, the nesting of JSON and the number of its values here. Thread-safe.
+// data extension). A body may be compressed, and so is the answer of an inference whose caller accepts it. Conversions
+// only: InferenceServer does the rest. Requests are untrusted: their size is limited by the caller, what they expand
+// to, the nesting of JSON and the number of its values here. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "server/serving/content_coding.h"
 #include "server/serving/inference_server.h"
 
 namespace tt::server {
@@ -18,17 +20,20 @@ struct RestRequest {
   std::string method;            // "GET", "POST"
   std::string path;              // without the query, "/v2/models/resnet/infer"
   std::string authorization;     // headers; empty: absent
-  size_t json_bytes = SIZE_MAX;  // Inference-Header-Content-Length; SIZE_MAX: absent
+  size_t json_bytes = SIZE_MAX;  // Inference-Header-Content-Length, of the plain body; SIZE_MAX: absent
   absl::string_view body;
-  bool is_local = false;  // the caller is on this host
+  ContentCoding coding = ContentCoding::kIdentity;   // of the body; not kUnknown
+  ContentCoding accepts = ContentCoding::kIdentity;  // for the response
+  bool is_local = false;                             // the caller is on this host
   std::function<bool()> is_cancelled;
 };
 
 struct RestResponse {
   int status = 200;
   std::string type = "application/json";
-  size_t json_bytes = SIZE_MAX;  // of a body with binary data; SIZE_MAX: the body is JSON
+  size_t json_bytes = SIZE_MAX;  // of a plain body with binary data; SIZE_MAX: the body is JSON
   std::string body;
+  ContentCoding coding = ContentCoding::kIdentity;  // of the body
 };
 
 // What a path needs, with any method.

@@ -541,7 +541,10 @@ TEST_F(RestTest, BodiesAreAdmittedByTheirHeaders) {
   EXPECT_THAT(admit(post + token + "Content-Length: 1\r\nContent-Length: 2").refusal, HasSubstr("400"));
   EXPECT_THAT(admit(post + token + "Content-Length: -1").refusal, HasSubstr("400"));
   EXPECT_THAT(admit(post + token + "Transfer-Encoding: chunked").refusal, HasSubstr("411"));
-  EXPECT_THAT(admit(post + token + "Content-Encoding: gzip\r\nContent-Length: 10").refusal, HasSubstr("411"));
+  EXPECT_EQ(admit(post + token + "Content-Encoding: gzip\r\nContent-Length: 10").bytes, 10u);
+  EXPECT_THAT(admit(post + token + "Content-Encoding: br\r\nContent-Length: 10").refusal, HasSubstr("415"));
+  EXPECT_THAT(admit(post + token + "Content-Encoding: gzip\r\nContent-Encoding: gzip\r\nContent-Length: 10").refusal,
+              HasSubstr("415"));
   EXPECT_THAT(
       admit(post + token + "Transfer-Encoding: chunked\r\nContent-Encoding: identity\r\nContent-Length: 0").refusal,
       HasSubstr("411"));
