@@ -12,8 +12,13 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/file_descriptor.h"
 #include "engine/schema/error.h"
 #include "proto/sha256.h"
@@ -56,6 +61,18 @@ void limit(int resource, rlim_t value) {
   const rlim_t bound = std::min(value, now.rlim_max);
   const rlimit wanted{bound, bound};
   setrlimit(static_cast<__rlimit_resource>(resource), &wanted);
+}
+
+// The reasons in the report of `teletensor convert`, without the lines about files of the cache; of another command,
+// all that it has printed.
+std::string reasons_in(const std::string& printed) {
+  constexpr absl::string_view kReason = "not convertible: ";
+  std::vector<absl::string_view> reasons;
+  for (absl::string_view line : absl::StrSplit(printed, '\n')) {
+    line = absl::StripAsciiWhitespace(line);
+    if (absl::ConsumePrefix(&line, kReason)) reasons.push_back(line);
+  }
+  return reasons.empty() ? printed : absl::StrJoin(reasons, "; ");
 }
 
 }  // namespace
@@ -242,7 +259,7 @@ void ModelConverter::run(const std::filesystem::path& source, const std::filesys
         ", because the kernel has no seccomp filters; run 'teletensor convert' yourself");
   check(ErrorKind::kValue, WIFEXITED(status) && WEXITSTATUS(status) == 0, "[convert] ", words[0], " could not convert ",
         source.filename().native(), WIFSIGNALED(status) ? absl::StrCat(" (signal ", WTERMSIG(status), ")") : "", ": ",
-        valid_utf8(printed, kMaxOutput));
+        valid_utf8(reasons_in(printed), kMaxOutput));
 }
 
 }  // namespace tt::server

@@ -233,10 +233,14 @@ const ModelEntry* ModelFile::find(std::string_view entry) const {
 ModelFile parse_model(const std::string& bytes, Device device) {
   require(bytes.size() <= ModelFile::kMaxBytes, "expected a description of at most ", ModelFile::kMaxBytes,
           " bytes, got ", bytes.size());
+  require(!bytes.empty(), "expected a serialized Model, got an empty file");
   size_t fields = 0;
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
                                                 static_cast<int>(bytes.size()));
-  require(count_fields(&stream, 0, &fields), "expected a serialized Model with at most ", kMaxFields, " fields");
+  const bool is_whole = count_fields(&stream, 0, &fields);
+  require(fields <= kMaxFields, "expected a serialized Model with at most ", kMaxFields, " fields");
+  require(is_whole, "expected a serialized Model (teletensor.serving.save writes it), got ", bytes.size(),
+          " bytes that are damaged, incomplete or of another kind");
   v1::Model wire;
   require(wire.ParseFromString(bytes), "expected a serialized Model");
   require(wire.format() == kFormat, "expected format ", kFormat, ", got ", wire.format());

@@ -9,9 +9,11 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "engine/schema/error.h"
 #include "server/log.h"
 #include "server/serving/owner.h"
+#include "server/text.h"
 #include "spdlog/spdlog.h"
 
 namespace tt::server {
@@ -58,6 +60,19 @@ std::string fingerprint_of_all(const fs::path& folder) {
   std::string fingerprint;
   for (const std::string& file : all) fingerprint += file;
   return fingerprint;
+}
+
+// Names of a folder's files, for messages.
+std::string names_in(const fs::path& folder) {
+  constexpr size_t kMaxNames = 8;
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator each(folder, error), end; !error && each != end; each.increment(error)) {
+    if (names.size() == kMaxNames) break;
+    names.push_back(valid_utf8(each->path().filename().native(), kMaxNameBytes));
+  }
+  std::sort(names.begin(), names.end());
+  return names.empty() ? "no file" : absl::StrJoin(names, ", ");
 }
 
 // Calls `load`, whatever it throws.
@@ -200,12 +215,18 @@ absl::Status ModelRepository::update(const std::string& name, const std::optiona
   std::vector<int64_t> numbers;
   for (const auto& [number, fingerprint] : found->versions) numbers.push_back(number);
   const std::vector<int64_t> served = settings.served(numbers);
+  const auto fingerprint_of_version = [&](int64_t number) {
+    return absl::StrCat(override ? override->SerializeAsString() : found->config, "|", found->versions.at(number));
+  };
   absl::Status result;
   for (const int64_t number : served) {
-    const std::string key =
-        absl::StrCat(override ? override->SerializeAsString() : found->config, "|", found->versions.at(number));
-    const absl::Status status = update_version(name, number, key, settings);
+    const absl::Status status = update_version(name, number, fingerprint_of_version(number), settings);
     if (result.ok()) result = status;
+  }
+  // The newest version that can be loaded, if those that were chosen cannot, as after a start.
+  for (auto each = numbers.rbegin(); each != numbers.rend() && !settings.chooses_versions() && !serves(name); ++each) {
+    if (std::find(served.begin(), served.end(), *each) != served.end()) continue;
+    update_version(name, *each, fingerprint_of_version(*each), settings).IgnoreError();  // its slot has the reason
   }
   MutexLock lock(mutex_);
   Model& model = models_[name];
@@ -214,12 +235,20 @@ absl::Status ModelRepository::update(const std::string& name, const std::optiona
   // served before stays.
   const bool any = std::any_of(served.begin(), served.end(), [&](int64_t n) { return model.slots[n].serving; });
   for (auto each = model.slots.begin(); each != model.slots.end();) {
-    const bool stays = std::find(served.begin(), served.end(), each->first) != served.end() ||
-                       (!any && !served.empty() && each->second.serving);
+    const bool is_tried = each->second.serving || found->versions.contains(each->first);
+    const bool stays =
+        std::find(served.begin(), served.end(), each->first) != served.end() || (!any && !served.empty() && is_tried);
     if (!stays) dropped.push_back(std::move(each->second.serving));
     each = stays ? std::next(each) : model.slots.erase(each);
   }
   return result;
+}
+
+bool ModelRepository::serves(const std::string& name) const {
+  MutexLock lock(mutex_);
+  const auto model = models_.find(name);
+  return model != models_.end() && std::any_of(model->second.slots.begin(), model->second.slots.end(),
+                                               [](const auto& slot) { return slot.second.serving != nullptr; });
 }
 
 ModelVersion::Resources ModelRepository::resources_of(const std::string& name) const {
@@ -251,7 +280,7 @@ absl::Status ModelRepository::update_version(const std::string& name, int64_t nu
     if (!fs::exists(folder / ServedModel::kDescription, error)) {
       const fs::path source = ModelConverter::find_source(folder);
       check(ErrorKind::kFileNotFound, !source.empty(), "[model] expected ", ServedModel::kDescription,
-            ", or one .onnx or .pt2 file");
+            ", or one .onnx or .pt2 file, in the folder ", name, "/", number, ", got ", names_in(folder));
       native = converter_.convert(source);
     }
     version = ModelVersion::load(native, name, number, settings, resources_of(name));

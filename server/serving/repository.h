@@ -104,6 +104,8 @@ class ModelRepository {
   absl::Status update(const std::string& name, const std::optional<Found>& found) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status update_version(const std::string& name, int64_t number, const std::string& fingerprint,
                               const ModelSettings& settings) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether any version of the model serves.
+  bool serves(const std::string& name) const ABSL_LOCKS_EXCLUDED(mutex_);
   // What a version of the model shares with others. A published model is charged to its owner, too.
   ModelVersion::Resources resources_of(const std::string& name) const;
   void record(const char* event, const std::string& name, const std::string& principal, const absl::Status& status,

@@ -10,7 +10,9 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/file_descriptor.h"
 #include "engine/device/devices.h"
 #include "engine/dispatch/dispatcher.h"
@@ -44,6 +46,20 @@ std::string read_all(const std::filesystem::path& path, uint64_t max_bytes) {
   return bytes;
 }
 
+// Calls a function that reads a file. Messages of its errors name the file.
+template <typename Read>
+decltype(auto) in_file(absl::string_view name, Read read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    constexpr absl::string_view kPrefix = "[model] ";
+    absl::string_view message = error.message();
+    absl::ConsumePrefix(&message, kPrefix);
+    if (absl::StrContains(message, name)) throw;
+    throw Error(error.kind(), absl::StrCat(kPrefix, name, ": ", message));
+  }
+}
+
 Tensor on_device(const Tensor& tensor, Device device) {
   return tensor.device() == device ? tensor : ops::to_device(tensor, device);
 }
@@ -69,7 +85,8 @@ ServedModel::ServedModel(ModelFile file, Options options)
 std::shared_ptr<const ServedModel> ServedModel::load(const std::filesystem::path& folder, Options options) {
   check(ErrorKind::kValue, Devices::instance().has(options.device), "[model] expected a device of this engine, got ",
         options.device);
-  ModelFile file = parse_model(read_all(folder / kDescription, ModelFile::kMaxBytes), options.device);
+  ModelFile file = in_file(
+      kDescription, [&] { return parse_model(read_all(folder / kDescription, ModelFile::kMaxBytes), options.device); });
   const std::shared_ptr<ServedModel> model(new ServedModel(std::move(file), std::move(options)));
   model->load_weights(folder / kWeights);
   return model;
@@ -88,14 +105,14 @@ void ServedModel::load_weights(const std::filesystem::path& path) {
     std::optional<SafetensorsHeader> header;
     if (any) {
       stored = read_safetensors_header(file.get(), kWeights);
-      header = SafetensorsHeader::parse(stored->text, stored->data_bytes);
+      header = in_file(kWeights, [&] { return SafetensorsHeader::parse(stored->text, stored->data_bytes); });
     }
     for (const ModelEntry& entry : file_.entries) {
       std::vector<Tensor>& weights = weights_[entry.name];
       for (const std::string& name : entry.weights) {
         Tensor& weight = loaded[name];
         if (!weight) {
-          const StoredTensor& each = header->find(name);
+          const StoredTensor& each = in_file(kWeights, [&]() -> const StoredTensor& { return header->find(name); });
           const Tensor host = empty(each.sizes, each.dtype, Device());
           if (each.bytes != 0) {
             read_exactly(file.get(), host.data(), each.bytes, stored->data_offset + each.begin, kWeights);
@@ -110,6 +127,14 @@ void ServedModel::load_weights(const std::filesystem::path& path) {
     for (auto& [name, weight] : loaded) weight->storage->freeze();
   }
   context.close();
+}
+
+Tensor zeros_on_host(SizesView sizes, DType dtype) {
+  Tensor zeros = empty(sizes, dtype, Device());
+  if (const size_t bytes = static_cast<size_t>(zeros.numel()) * item_size(dtype); bytes != 0) {
+    std::memset(zeros.data(), 0, bytes);
+  }
+  return zeros;
 }
 
 ModelInstance::ModelInstance(std::shared_ptr<const ServedModel> model) : model_(std::move(model)) {
@@ -170,11 +195,7 @@ std::vector<Tensor> ModelInstance::run(const ModelEntry& entry, absl::Span<const
 std::vector<Tensor> ModelInstance::make_states(const ModelEntry& entry) {
   std::vector<Tensor> states;
   for (const ModelState& state : entry.states) {
-    const Tensor host = empty(state.sizes, state.dtype, Device());
-    if (const size_t bytes = static_cast<size_t>(host.numel()) * item_size(host.dtype()); bytes != 0) {
-      std::memset(host.data(), 0, bytes);
-    }
-    states.push_back(on_device(host, model_->options().device));
+    states.push_back(on_device(zeros_on_host(state.sizes, state.dtype), model_->options().device));
   }
   return states;
 }

@@ -59,6 +59,9 @@ class ServedModel {
   uint64_t weight_bytes_ = 0;
 };
 
+// A new tensor of zeros on the CPU.
+Tensor zeros_on_host(SizesView sizes, DType dtype);
+
 // Runs a model's entries, one at a time. Several instances of a model run concurrently and share its weights. Its
 // functions throw Error; memory and streams belong to the instance. Used by one thread at a time: while a Use exists.
 class ModelInstance {

@@ -46,6 +46,8 @@ struct ModelSettings {
 
   // The rows with which a batch of `rows` runs.
   size_t padded(size_t rows) const;
+  // Whether the configuration names versions or wants all, so that no other one serves if these cannot be loaded.
+  bool chooses_versions() const { return config.version_policy().has_all() || config.version_policy().has_specific(); }
   // Whether the version should be served, of those that exist, in ascending order.
   std::vector<int64_t> served(const std::vector<int64_t>& versions) const;
 };

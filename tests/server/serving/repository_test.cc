@@ -137,7 +137,9 @@ TEST_F(RepositoryTest, BatchesStayWithinTheModelsBounds) {
   for (const int64_t most : {6, 0}) x->add_max_sizes(most);
   write_file(path() / "m" / "1" / "program.pb", model.SerializeAsString());
   start();
-  const auto load = [&](const std::string& config) { return std::string(repository_->load("m", config, "").message()); };
+  const auto load = [&](const std::string& config) {
+    return std::string(repository_->load("m", config, "").message());
+  };
   EXPECT_THAT(load(R"({"max_batch_size": 8})"), HasSubstr("max_batch_size of at most 6"));
   EXPECT_EQ(load(R"({"max_batch_size": 6})"), "");
 }
@@ -231,6 +233,63 @@ TEST_F(RepositoryTest, ReplacingAModelLosesNoRequest) {
   EXPECT_EQ(lost, 0);
   EXPECT_EQ(wrong, 0);
   EXPECT_THAT(repository.versions("m"), ElementsAre(10));
+}
+
+TEST_F(RepositoryTest, AnOlderVersionServesIfTheNewestOneCannotBeLoadedAtTheStart) {
+  write_shifted(path() / "m" / "1", 1);
+  write_shifted(path() / "m" / "2", 2);
+  write_file(path() / "m" / "3" / "program.pb", "damaged");
+  std::filesystem::create_directories(path() / "m" / "4");
+  ModelRepository& repository = start();
+  EXPECT_EQ(ask("m").value(), 2);
+  EXPECT_THAT(repository.versions("m"), ElementsAre(2));
+  EXPECT_FALSE(repository.load("m", "", "").ok());  // the newest one still fails
+  EXPECT_THAT(repository.versions("m"), ElementsAre(2));
+  write_shifted(path() / "m" / "4", 4);
+  EXPECT_TRUE(repository.load("m", "", "").ok());
+  EXPECT_EQ(ask("m").value(), 4);
+  EXPECT_THAT(repository.versions("m"), ElementsAre(4));
+  // Of versions that the configuration names, none replaces another.
+  write_file(path() / "m" / "5" / "program.pb", "damaged");
+  repository.unload("m", "").IgnoreError();
+  EXPECT_FALSE(repository.load("m", R"({"version_policy": {"specific": {"versions": [5]}}})", "").ok());
+  EXPECT_THAT(repository.versions("m"), ElementsAre());
+}
+
+TEST_F(RepositoryTest, ReasonsNameTheFile) {
+  write_shifted(path() / "m" / "1", 1);
+  ModelRepository& repository = start();
+  const auto reason_of = [&](const std::string& file, const std::string& content) {
+    std::filesystem::remove_all(path() / "m" / "2");
+    write_shifted(path() / "m" / "2", 2);
+    if (!file.empty()) {
+      write_file(path() / "m" / "2" / file, content);
+    } else {
+      std::filesystem::remove(path() / "m" / "2" / "program.pb");
+    }
+    EXPECT_EQ(ask("m").value(), 1);
+    return std::string(repository.load("m", "", "").message());
+  };
+  EXPECT_THAT(reason_of("", ""),
+              HasSubstr("expected program.pb, or one .onnx or .pt2 file, in the folder m/2, got model"));
+  EXPECT_THAT(reason_of("program.pb", ""), HasSubstr("program.pb: expected a serialized Model, got an empty file"));
+  EXPECT_THAT(reason_of("program.pb", "damaged"), HasSubstr("program.pb: expected a serialized Model"));
+  EXPECT_THAT(reason_of("program.pb", "damaged"), HasSubstr("got 7 bytes that are damaged"));
+  EXPECT_THAT(reason_of("model.safetensors", "1"), HasSubstr("model.safetensors"));
+  std::string weights = testing::weights_file("w", {1, 1, 1});
+  weights.resize(weights.size() - 4);
+  EXPECT_THAT(reason_of("model.safetensors", weights), HasSubstr("model.safetensors: the safetensors header"));
+  EXPECT_THAT(reason_of("model.safetensors", testing::weights_file("v", {1, 1, 1})), HasSubstr("model.safetensors: "));
+  std::filesystem::remove_all(path() / "m" / "2");
+  std::filesystem::create_directories(path() / "m" / "2");
+  EXPECT_THAT(std::string(repository.load("m", "", "").message()), HasSubstr("in the folder m/2, got no file"));
+  EXPECT_EQ(ask("m").value(), 1);
+}
+
+TEST_F(RepositoryTest, TheReportOfAConversionIsShortened) {
+  write_file(path() / "m" / "1" / "model.onnx", "onnx");
+  start(0, {"sh", "-c", "echo /cache/1.partial; echo '  not convertible: a reason'; echo '  failed'; exit 1"});
+  EXPECT_EQ(reason("m"), "[convert] sh could not convert model.onnx: a reason");
 }
 
 TEST_F(RepositoryTest, AFailedConversionIsTheVersionsReason) {
