@@ -73,8 +73,8 @@ STATES = {
 }
 
 
-@pytest.fixture(scope="module")
-def served(_engine, tmp_path_factory):
+@pytest.fixture(scope="module", params=["KIND_CPU", "KIND_GPU"])
+def served(_engine, tmp_path_factory, request):
     folder = tmp_path_factory.mktemp("sequences")
     models = folder / "models"
     serving.save(Recurrent().eval(), models / "cell/1", torch.zeros(1, 4), states=["hidden", "calls"], output_names=["y", "calls"])
@@ -84,7 +84,8 @@ def served(_engine, tmp_path_factory):
 
     serving.save(total, models / "total/1", torch.zeros(2), states={"total": torch.zeros(2)})
     write_onnx(models / "converted/1")
-    (models / "converted/config.json").write_text(json.dumps(STATES))
+    for name, config in {"cell": {}, "total": {}, "converted": STATES}.items():
+        (models / name / "config.json").write_text(json.dumps({**config, "instance_group": [{"kind": request.param}]}))
     server = Served(folder, models, *converter(folder))
     yield server
     server.stop()
