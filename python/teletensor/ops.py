@@ -62,7 +62,9 @@ _collectives = {
 
 
 # Modules that define a namespace's operators, imported at its first use.
-_DEFINED_LATE = {"quantized": "._quantized.operators", "quantized_decomposed": "._quantized.decomposed"}
+_DEFINED_LATE = {
+    "onednn": "._quantized.onednn", "quantized": "._quantized.operators", "quantized_decomposed": "._quantized.decomposed",
+}  # fmt: skip
 
 
 def define(namespace: str) -> None:

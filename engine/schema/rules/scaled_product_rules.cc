@@ -6,12 +6,30 @@
 namespace tt {
 namespace {
 
-constexpr int64_t kAlignment = 16;  // sizes on a GPU must be multiples of this
+constexpr int64_t kAlignment = 16;                 // sizes on a GPU must be multiples of this
+constexpr int64_t kBlock = 128, kSmallBlock = 32;  // elements of the common dimension that share a scale
 
 bool is_one_number(const TensorMeta& scale) { return scale.dtype == DType::kFloat32 && scale.numel() == 1; }
 
 bool is_vector(const TensorMeta& scale, const Sizes& sizes) {
   return scale.dtype == DType::kFloat32 && scale.sizes == sizes && scale.is_contiguous();
+}
+
+int64_t blocks_of(int64_t size, int64_t block) { return size / block + (size % block != 0); }
+
+bool is_matrix(const TensorMeta& scale, int64_t rows, int64_t columns) {
+  return scale.dtype == DType::kFloat32 && scale.sizes == Sizes{rows, columns};
+}
+
+// Whether the scales are those of blocks: of 128 or 32 elements of the common dimension, or, for one of the matrices,
+// of 128x128 elements. The strides are any.
+bool are_block_scales(const TensorMeta& a, const TensorMeta& b, const TensorMeta& scale_a, const TensorMeta& scale_b) {
+  const int64_t m = a.sizes[0], k = a.sizes[1], n = b.sizes[1];
+  const int64_t blocks = blocks_of(k, kBlock), small_blocks = blocks_of(k, kSmallBlock);
+  const bool lines_a = is_matrix(scale_a, m, blocks), lines_b = is_matrix(scale_b, blocks, n);
+  return (lines_a && (lines_b || is_matrix(scale_b, blocks, blocks_of(n, kBlock)))) ||
+         (lines_b && is_matrix(scale_a, blocks_of(m, kBlock), blocks)) ||
+         (is_matrix(scale_a, m, small_blocks) && is_matrix(scale_b, small_blocks, n));
 }
 
 // "mat_a.dtype()=Float, scale_a.dtype()=Float, scale_a.size()=[]"
@@ -25,12 +43,21 @@ void check_scales(const TensorMeta& a, const TensorMeta& b, const TensorMeta& sc
   const Sizes rows{a.sizes[0], 1}, columns{1, b.sizes[1]};
   const bool tensor_wise = is_one_number(scale_a) && is_one_number(scale_b);
   const bool row_wise = is_vector(scale_a, rows) && is_vector(scale_b, columns);
-  if (is_float8(a.dtype) && is_float8(b.dtype) && (tensor_wise || row_wise)) return;
+  const bool are_floats = is_float8(a.dtype) && is_float8(b.dtype);
+  if (are_floats && (tensor_wise || row_wise)) return;
+  if (are_floats && are_block_scales(a, b, scale_a, scale_b)) {
+    check(ErrorKind::kNotImplemented, a.device.type != DeviceType::kCUDA,
+          "scales of blocks are computed on CPUs only; torch.nn.functional.scaled_mm computes them in float32");
+    return;
+  }
   fail(
       ErrorKind::kValue,
       "Invalid scaling configuration. For TensorWise scaling, a and b should be float8, scales should be "
       "float and singletons. For RowWise scaling, a and b should be float8, scales should be float, scale_a should be ",
-      rows, " and scale_b should be ", columns, ", and both should be contiguous. Got ",
+      rows, " and scale_b should be ", columns,
+      ", and both should be contiguous. For BlockWise scaling, scales should be float, scale_a should be ",
+      Sizes{rows[0], blocks_of(a.sizes[1], kBlock)}, " and scale_b should be ",
+      Sizes{blocks_of(a.sizes[1], kBlock), columns[1]}, ", or one of them with a scale of 128x128. Got ",
       describe_factor("a", a, scale_a), ", ", describe_factor("b", b, scale_b));
 }
 

@@ -68,4 +68,17 @@ inline void finish_scaled_mm(RunChain run_chain, const Tensor& product, const Te
   run_chain(chain.steps(), out);
 }
 
+// out = product + bias, times scale_result if it is defined.
+inline void finish_block_scaled_mm(RunChain run_chain, const Tensor& product, const Tensor& bias,
+                                   const Tensor& scale_result, Tensor& out) {
+  ProductChain chain(product);
+  if (bias) {
+    chain.add(bias, int64_t{1});
+  } else {
+    chain.scale(Scalar(int64_t{1}));  // a chain has at least one step
+  }
+  if (scale_result) chain.scale(scale_result);
+  run_chain(chain.steps(), out);
+}
+
 }  // namespace tt

@@ -389,7 +389,15 @@ def _interpolate(arguments: list, into: list | None) -> Any:
     name = "nearest" if mode.startswith("nearest") else mode
     if name not in ("nearest", "bilinear"):
         raise not_implemented(f"upsample_{mode}")
-    return (_moving if name == "nearest" else _averaging)("interpolate")(arguments, into)
+    tensor = arguments[0]
+    if name == "bilinear" or into is not None or tensor._quantizer.axis is not None or tensor._ints.dtype is _C.uint8:
+        return (_moving if name == "nearest" else _averaging)("interpolate")(arguments, into)
+    ints, rest = tensor._ints, arguments[1:]
+    if ints.dtype is _C.int8:  # moves bytes
+        moved = call("interpolate", [ints.view(_C.uint8), *rest]).view(_C.int8)
+    else:  # float64 has all integers of 32 bits
+        moved = call("interpolate", [ints.to(_C.float64), *rest]).to(ints.dtype)
+    return wrapped(moved, tensor._quantizer)
 
 
 def _pad(arguments: list, into: list | None) -> Any:

@@ -140,6 +140,71 @@ def _only(values: Any, name: str) -> Any:
     return values
 
 
+_DEEPSEEK = {
+    (ScalingType.BlockWise1x128, ScalingType.BlockWise1x128), (ScalingType.BlockWise1x128, ScalingType.BlockWise128x128),
+    (ScalingType.BlockWise128x128, ScalingType.BlockWise1x128),
+}  # fmt: skip
+
+
+def _check_shape(op: str, name: str, scale: Tensor, *shapes: tuple[int, ...]) -> None:
+    if tuple(scale.shape) not in shapes:
+        raise ValueError(f"[{op}] expected {name} of shape {' or '.join(map(str, shapes))}, got {tuple(scale.shape)}")
+
+
+def _lines_scales(op: str, name: str, scale: Tensor, recipe: ScalingType, lines: int, inner: int) -> Tensor:
+    """Scales of blocks of 128 as (lines or blocks of lines, blocks of the common dimension)."""
+    blocks = -(-inner // 128)
+    if scale.dtype is not _C.float32:
+        raise ValueError(f"[{op}] expected {name} of float32, got {scale.dtype}")
+    if recipe is ScalingType.BlockWise1x128:
+        _check_shape(op, name, scale, (lines, blocks))
+        return scale
+    groups = -(-lines // 128)
+    _check_shape(op, name, scale, (-(-blocks // 4) * 4, groups), (blocks, groups))
+    return scale[:blocks].t()
+
+
+def _powers(op: str, name: str, scale: Tensor, swizzle: SwizzleType, lines: int, inner: int) -> Tensor:
+    """The powers of two whose exponents are bytes (float8_e8m0fnu): (lines, blocks of 32 of the common dimension), float32."""
+    if scale.dtype is not _C.uint8:
+        raise ValueError(f"[{op}] expected {name} as the bytes of float8_e8m0fnu (uint8), got {scale.dtype}")
+    blocks = -(-inner // 32)
+    if swizzle is SwizzleType.NO_SWIZZLE:
+        _check_shape(op, name, scale, (lines, blocks))
+    elif swizzle is SwizzleType.SWIZZLE_32_4_4:  # tiles of 128x4, each stored as 32 rows of 4x4
+        rows, columns = -(-lines // 128), -(-blocks // 4)
+        if scale.numel() != rows * columns * 512:
+            raise ValueError(
+                f"For Blockwise scaling with SWIZZLE_32_4_4 {name} should have {rows * columns * 512} elements, got: {scale.numel()}"
+            )
+        tiles = scale.reshape(rows, columns, 32, 4, 4).permute(0, 3, 2, 1, 4)
+        scale = tiles.reshape(rows * 128, columns * 4)[:lines, :blocks]
+    else:
+        raise NotImplementedError(f"[{op}] expected SwizzleType.NO_SWIZZLE or SWIZZLE_32_4_4, got {swizzle}")
+    bits = scale.to(_C.int32)
+    powers = _C.torch.where(bits == 0, 1 << 22, bits << 23).view(_C.float32)  # 2^-127 has no implicit bit
+    return _C.torch.where(bits == 255, float("nan"), powers)
+
+
+def _is_any(values: Any, recipe: Any) -> bool:
+    return any(value is recipe for value in values)
+
+
+def _multiplied_blocks(
+    mat_a: Tensor, mat_b: Tensor, rows: Tensor, columns: Tensor, block: int, bias: Tensor | None, dtype: _C.dtype
+) -> Tensor:
+    """The product with scales of blocks on a GPU: computed in float32 from the scaled matrices."""
+    (m, inner), n = mat_a.shape, mat_b.shape[1]
+
+    def scaled(matrix: Tensor, scales: Tensor, lines: int) -> Tensor:
+        whole = scales.repeat_interleave(block, 1)[:, :inner]
+        whole = whole if scales.shape[0] == lines else whole.repeat_interleave(128, 0)[:lines]
+        return matrix.to(_C.float32) * whole
+
+    product = scaled(mat_a, rows, m) @ scaled(mat_b.t(), columns, n).t()
+    return (product if bias is None else product + bias).to(dtype)
+
+
 def scaled_mm(
     mat_a: Tensor, mat_b: Tensor, scale_a: Any, scale_recipe_a: Any, scale_b: Any, scale_recipe_b: Any, swizzle_a: Any = None,
     swizzle_b: Any = None, bias: Tensor | None = None, output_dtype: _C.dtype | None = _C.bfloat16, contraction_dim: Any = (),
@@ -148,26 +213,52 @@ def scaled_mm(
     """The product of two matrices of 8-bit floats times their scales, plus bias.
 
     Args:
-        scale_a, scale_b: one number per matrix, or one per row of mat_a and per column of mat_b.
-        scale_recipe_a, scale_recipe_b: ScalingType.TensorWise or RowWise, as the scales are.
+        scale_a, scale_b: one number per matrix (TensorWise); one per row of mat_a and per column of mat_b (RowWise); of
+            blocks of the common dimension K: (M, ceil(K / 128)) and (N, ceil(K / 128)) for BlockWise1x128, transposed and
+            per 128 rows or columns for BlockWise128x128, with the first dimension a multiple of 4 or not; bytes of
+            float8_e8m0fnu (uint8) for BlockWise1x32.
+        scale_recipe_a, scale_recipe_b: the ScalingType of the scales.
+        swizzle_a, swizzle_b: the order of the scales of BlockWise1x32: SwizzleType.SWIZZLE_32_4_4 or NO_SWIZZLE.
         output_dtype: the result's dtype; None is that of mat_a.
         use_fast_accum: permits sums of lower precision on GPUs.
 
     Raises:
-        NotImplementedError: other recipes, swizzles, or dimensions to contract.
+        NotImplementedError: scales of 4-bit floats (BlockWise1x16), scales of scales, or dimensions to contract.
+        ValueError: the recipes do not belong together, or the scales have another size or dtype.
     """
-    recipes = [_only(recipe, "recipe") for recipe in (scale_recipe_a, scale_recipe_b)]
-    if any(recipe not in (ScalingType.TensorWise, ScalingType.RowWise) for recipe in recipes) or recipes[0] is not recipes[1]:
-        raise NotImplementedError(f"[scaled_mm] expected ScalingType.TensorWise or RowWise for both matrices, got {recipes}")
-    for name, value in (("swizzle_a", swizzle_a), ("swizzle_b", swizzle_b)):
-        if value is not None and _only(value, name) is not SwizzleType.NO_SWIZZLE:
-            raise NotImplementedError(f"[scaled_mm] expected {name} to be None or NO_SWIZZLE, got {value}")
+    recipes = tuple(_only(recipe, "recipe") for recipe in (scale_recipe_a, scale_recipe_b))
+    swizzles = [
+        SwizzleType.NO_SWIZZLE if s is None else _only(s, name) for name, s in (("swizzle_a", swizzle_a), ("swizzle_b", swizzle_b))
+    ]
     if len(contraction_dim):
         raise NotImplementedError(f"[scaled_mm] expected no contraction_dim, got {contraction_dim}")
+    if _is_any(recipes, ScalingType.BlockWise1x16):
+        raise NotImplementedError("[scaled_mm] BlockWise1x16 scales belong to 4-bit floats, a dtype that the engine does not have")
+    if mat_a.dim() != 2 or mat_b.dim() != 2:
+        raise RuntimeError(f"[scaled_mm] expected two matrices, got {tuple(mat_a.shape)} and {tuple(mat_b.shape)}")
     a, b = _only(scale_a, "scale_a"), _only(scale_b, "scale_b")
-    if recipes[0] is ScalingType.RowWise:
-        a, b = a.reshape(-1, 1), b.reshape(1, -1)
-    return _C.torch._scaled_mm(mat_a, mat_b, a, b, bias=bias, out_dtype=output_dtype or mat_a.dtype, use_fast_accum=use_fast_accum)
+    dtype = output_dtype or mat_a.dtype
+    (m, inner), n = mat_a.shape, mat_b.shape[1]
+    both_small = all(recipe is ScalingType.BlockWise1x32 for recipe in recipes)
+    if not both_small and any(swizzle is not SwizzleType.NO_SWIZZLE for swizzle in swizzles):
+        raise NotImplementedError(f"[scaled_mm] expected swizzles of None or NO_SWIZZLE for {recipes}, got {swizzles}")
+    if both_small:
+        a = _powers("scaled_mm", "scale_a", a, swizzles[0], m, inner)
+        b = _powers("scaled_mm", "scale_b", b, swizzles[1], n, inner)
+    elif recipes in _DEEPSEEK:
+        a = _lines_scales("scaled_mm", "scale_a", a, recipes[0], m, inner)
+        b = _lines_scales("scaled_mm", "scale_b", b, recipes[1], n, inner)
+    elif recipes[0] is recipes[1] is ScalingType.RowWise:
+        a, b = a.reshape(-1, 1), b.reshape(-1, 1)
+    elif not recipes[0] is recipes[1] is ScalingType.TensorWise:
+        raise ValueError(f"Invalid scaling configuration for _scaled_mm_v2: unsupported recipe(s). Got {recipes}")
+    if not _is_any(recipes, ScalingType.TensorWise):
+        if mat_a.is_cuda and not _is_any(recipes, ScalingType.RowWise):
+            if mat_b.shape[0] != inner:
+                raise RuntimeError(f"mat_a and mat_b shapes cannot be multiplied ({m}x{inner} and {mat_b.shape[0]}x{n})")
+            return _multiplied_blocks(mat_a, mat_b, a, b, 32 if both_small else 128, bias, dtype)
+        b = b.t()
+    return _C.torch._scaled_mm(mat_a, mat_b, a, b, bias=bias, out_dtype=dtype, use_fast_accum=use_fast_accum)
 
 
 def scaled_addmm(

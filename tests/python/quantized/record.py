@@ -50,6 +50,7 @@ def main(torch: ModuleType) -> None:
 
 if __name__ == "__main__":
     import torch
+    import torch.ao.nn.quantized
     import torch.ao.quantization.fx._decomposed  # defines the operators
 
     main(torch)

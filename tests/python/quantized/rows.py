@@ -339,10 +339,144 @@ observed(0, 1, False, False)
 observed(1, 1, True, True)
 """
 
+# The layers of torch.ops.onednn.
+_ONEDNN = r"""
+O.qlinear_pointwise(xu, 0.1, 3, lw, ws, wz, lb, 1.0, 0, torch.float32, 'none', [], '')
+O.qlinear_pointwise(xu, 0.1, 3, lw, ws, wz, lb, 0.05, 100, torch.uint8, 'none', [], '')
+O.qlinear_pointwise(xu, 0.1, 3, lw, ws, wz, lb, 1.0, 0, torch.float32, 'relu', [], '')
+O.qlinear_pointwise(xu, 0.1, 3, lw, ws, wz, lb, 0.05, 100, torch.uint8, 'relu', [], '')
+O.qlinear_pointwise(xu, 0.1, 3, lw, ws, wz, lb, 1.0, 0, torch.float32, 'leaky_relu', [0.1], '')
+O.qlinear_pointwise(xu, 0.1, 3, lw, ws, wz, lb, 0.05, 100, torch.uint8, 'leaky_relu', [0.1], '')
+O.qlinear_pointwise(xu, 0.1, 3, lw, ws, wz, lb, 1.0, 0, torch.float32, 'tanh', [], '')
+O.qlinear_pointwise(xu, 0.1, 3, lw, ws, wz, lb, 0.05, 100, torch.uint8, 'tanh', [], '')
+O.qlinear_pointwise(xu, 0.1, 3, lw, ws, wz, lb, 1.0, 0, torch.float32, 'hardtanh', [-1.0, 1.0], '')
+O.qlinear_pointwise(xu, 0.1, 3, lw, ws, wz, lb, 0.05, 100, torch.uint8, 'hardtanh', [-1.0, 1.0], '')
+O.qlinear_pointwise(xu, 0.1, 3, lw, ws, wz, lb, 1.0, 0, torch.float32, 'hardswish', [], '')
+O.qlinear_pointwise(xu, 0.1, 3, lw, ws, wz, lb, 0.05, 100, torch.uint8, 'hardswish', [], '')
+O.qlinear_pointwise(xu, 0.1, 3, lw, ws, wz, lb, 1.0, 0, torch.float32, 'swish', [], '')
+O.qlinear_pointwise(xu, 0.1, 3, lw, ws, wz, lb, 0.05, 100, torch.uint8, 'swish', [], '')
+O.qlinear_pointwise(xu, 0.1, 3, lw, ws, wz, lb, 1.0, 0, torch.float32, 'gelu', [], 'none')
+O.qlinear_pointwise(xu, 0.1, 3, lw, ws, wz, lb, 0.05, 100, torch.uint8, 'gelu', [], 'none')
+O.qlinear_pointwise(xu, 0.1, 3, lw, ws, wz, lb, 1.0, 0, torch.float32, 'gelu', [], 'tanh')
+O.qlinear_pointwise(xu, 0.1, 3, lw, ws, wz, lb, 0.05, 100, torch.uint8, 'gelu', [], 'tanh')
+O.qlinear_pointwise(xu, 0.1, 3, lw, ws, wz, lb, 1.0, 0, torch.float32, 'sigmoid', [], '')
+O.qlinear_pointwise(xu, 0.1, 3, lw, ws, wz, lb, 0.05, 100, torch.uint8, 'sigmoid', [], '')
+O.qlinear_pointwise(xu, 0.1, 3, lw, ws, wz, lb, 0.05, 10, torch.int8, 'none', [], '')
+O.qlinear_pointwise(xu, 0.1, 3, lw, ws, wz, lb, 0.05, 10, None, 'none', [], '')
+O.qlinear_pointwise(xu, 0.1, 3, lw, ws, wz, lb, 1.0, 0, torch.bfloat16, 'none', [], '')
+O.qlinear_pointwise(xu, 0.1, 3, lw, ws, wz, lb, 2.0, 0, torch.float32, 'none', [], '')
+O.qlinear_prepack(x, None)
+O.qlinear_pointwise(xu.view(torch.int8), 0.1, 3, lw, ws[:1], wz[:1], None, 1.0, 0, torch.float32, "none", [], "")
+O.qlinear_pointwise(xu.reshape(2, 2, 8), 0.1, 3, lw, ws, wz, lb, 1.0, 0, torch.float32, "none", [], "")
+O.qlinear_pointwise(xu[0], 0.1, 3, lw, ws, wz, lb, 1.0, 0, torch.float32, "none", [], "")
+O.qlinear_pointwise(xu[:, :7], 0.1, 3, lw, ws, wz, lb, 1.0, 0, torch.float32, "none", [], "")
+O.qlinear_pointwise(xu.float(), 0.1, 3, lw, ws, wz, lb, 1.0, 0, torch.float32, "none", [], "")
+O.qlinear_pointwise(xu, 0.1, 3, lw, ws, wz, lb[:2], 1.0, 0, torch.float32, "none", [], "")
+O.qlinear_pointwise(xu, 0.1, 3, lw8, ws, wz, lb, 1.0, 0, torch.float32, "none", [], "")
+O.qlinear_pointwise.tensor(xu, torch.tensor(0.1), torch.tensor(3), lw, ws, wz, lb, 1.0, 0, torch.float32, "relu", [], "")
+O.qlinear_pointwise.binary(xu, 0.1, 3, lw, ws, wz, lo.clone(), lb, 1.0, 0, torch.float32, 1.0, 0, "sum", 1.0, "relu", [], "")
+O.qlinear_pointwise.binary(xu, 0.1, 3, lw, ws, wz, lo.clone(), lb, 1.0, 0, torch.float32, 1.0, 0, "add", 1.0, "none", [], "")
+O.qlinear_pointwise.binary(xu, 0.1, 3, lw, ws, wz, lo[:1], lb, 1.0, 0, torch.float32, 1.0, 0, "add", 1.0, "none", [], "")
+O.qlinear_pointwise.binary(xu, 0.1, 3, lw, ws, wz, lo.clone(), lb, 0.05, 90, torch.uint8, 1.0, 0, "add", 1.0, "relu", [], "")
+O.qlinear_pointwise.binary(xu, 0.1, 3, lw, ws, wz, lu.clone(), lb, 0.05, 90, torch.uint8, 0.1, 80, "sum", 1.0, "relu", [], "")
+O.qlinear_pointwise.binary(xu, 0.1, 3, lw, ws, wz, lu.clone(), lb, 0.05, 90, torch.uint8, 0.1, 80, "add", 1.0, "relu", [], "")
+O.qlinear_pointwise.binary(xu, 0.1, 3, lw, ws, wz, lo.clone(), lb, 0.05, 90, torch.uint8, 1.0, 0, "sum", 1.0, "none", [], "")
+O.qlinear_pointwise.binary(xu, 0.1, 3, lw, ws, wz, lo, lb, 1.0, 0, torch.float32, 1.0, 0, "add", 0.5, "none", [], "")
+O.qlinear_pointwise.binary(xu, 0.1, 3, lw, ws, wz, None, lb, 1.0, 0, torch.float32, 1.0, 0, "add", 1.0, "none", [], "")
+O.qlinear_pointwise.binary(xu, 0.1, 3, lw, ws, wz, lo, lb, 1.0, 0, torch.float32, 1.0, 0, "mul", 1.0, "none", [], "")
+O.qlinear_pointwise.binary(xu, 0.1, 3, lw, ws, wz, lo, lb, 1.0, 0, torch.float32, 0.5, 0, "add", 1.0, "none", [], "")
+[O.qlinear_pointwise.binary_tensor(xu, torch.tensor(0.1), torch.tensor(3), lw, ws, wz, lo, lb, 1.0, 0, torch.float32, 1.0, 0, "sum", 1.0, "none", [], ""), lo]
+O.qlinear_pointwise(x8, 0.5, 0, lw8, ws, wz, lb, 1.0, 0, torch.float32, "relu", [], "")
+O.qlinear_pointwise(x8, 0.5, 0, lw8, ws, wz, lb, 0.5, 0, torch.float8_e4m3fn, "none", [], "").float()
+O.qlinear_pointwise(x8, 0.5, 0, lw8, ws, wz, lb, 0.5, 0, None, "relu", [], "").float()
+O.qlinear_pointwise(x8, 0.5, 0, lw8, ws, wz, lb, 0.0001, 0, torch.float8_e4m3fn, "none", [], "").float()
+O.qlinear_pointwise(x8, 0.5, 0, lw, ws, wz, lb, 1.0, 0, torch.float32, "relu", [], "")
+O.qlinear_pointwise(x8.to(torch.float8_e5m2), 0.5, 0, lw8, ws, wz, lb, 1.0, 0, torch.float32, "relu", [], "")
+O.qlinear_prepack(x8.to(torch.float8_e5m2), None)
+O.qlinear_pointwise.binary(x8, 0.5, 0, lw8, ws, wz, (lo * 3).to(torch.float8_e4m3fn), lb, 0.5, 0, torch.float8_e4m3fn, 0.2, 0, "sum", 1.0, "relu", [], "").float()
+O.qconv_pointwise(cu, 0.1, 3, O.qconv_prepack(cw, cs, 0.1, 3, [1, 1], [1, 1], [1, 1], 1), cs, cz, cb, [1, 1], [1, 1], [1, 1], 1, 1.0, 0, torch.float32, "none", [], "")
+O.qconv_pointwise(cu, 0.1, 3, O.qconv_prepack(cw, cs, 0.1, 3, [1, 1], [1, 1], [1, 1], 1), cs, cz, cb, [1, 1], [1, 1], [1, 1], 1, 0.05, 7, torch.uint8, "relu", [], None)
+O.qconv_pointwise(cu, 0.1, 3, O.qconv_prepack(cw, cs, 0.1, 3, [2, 1], [0, 1], [1, 2], 1), cs, cz, cb, [2, 1], [0, 1], [1, 2], 1, 0.05, 7, torch.int8, "hardtanh", [-0.5, 0.5], "")
+O.qconv_pointwise(cu, 0.1, 3, O.qconv_prepack(cw[:, :1].contiguous(), cs, 0.1, 3, [1, 1], [1, 1], [1, 1], 4), cs, cz, cb, [1, 1], [1, 1], [1, 1], 4, 1.0, 0, torch.float32, "swish", [], "")
+O.qconv2d_pointwise(cu, 0.1, 3, O.qconv_prepack(cw, cs, 0.1, 3, [1, 1], [1, 1], [1, 1], 1), cs, cz, None, [1, 1], [1, 1], [1, 1], 1, 1.0, 0, torch.bfloat16, "hardswish", [], "").shape
+O.qconv2d_pointwise.tensor(cu, torch.tensor(0.1), torch.tensor(3), O.qconv_prepack(cw, cs, 0.1, 3, [1, 1], [1, 1], [1, 1], 1), cs, cz, cb, [1, 1], [1, 1], [1, 1], 1, 1.0, 0, torch.float32, "relu", [], "")
+O.qconv_pointwise(cu, 0.1, 3, O.qconv_prepack(cw, cs, 0.1, 3, [1, 1], [1, 1], [1, 1], 1), cs, cz, cb, [1, 1], [1, 1], [1, 1], 1, 1.0, 0, torch.float32, "gelu", [], "")
+O.qconv1d_pointwise(cu[:, :, 0], 0.1, 3, O.qconv_prepack(cw[:, :, 0].contiguous(), cs, 0.1, 3, [1], [1], [1], 1), cs, cz, cb, [1], [1], [1], 1, 1.0, 0, torch.float32, "relu", [], "")
+O.qconv3d_pointwise(cu.unsqueeze(2), 0.1, 3, O.qconv_prepack(cw.unsqueeze(2), cs, 0.1, 3, [1] * 3, [0, 1, 1], [1] * 3, 1), cs, cz, cb, [1] * 3, [0, 1, 1], [1] * 3, 1, 1.0, 0, torch.float32, "none", [], "")
+O.qconv2d_pointwise.binary(cu, 0.1, 3, O.qconv_prepack(cw, cs, 0.1, 3, [1, 1], [1, 1], [1, 1], 1), cs, cz, co(torch.uint8), cb, [1, 1], [1, 1], [1, 1], 1, 0.05, 7, torch.uint8, 0.1, 4, "sum", 1.0, "relu", [], "")
+O.qconv2d_pointwise.binary(cu, 0.1, 3, O.qconv_prepack(cw, cs, 0.1, 3, [1, 1], [1, 1], [1, 1], 1), cs, cz, co(torch.float32), cb, [1, 1], [1, 1], [1, 1], 1, 1.0, 0, torch.float32, 1.0, 0, "sum", None, "none", [], "")
+O.qconv2d_pointwise.binary(cu, 0.1, 3, O.qconv_prepack(cw, cs, 0.1, 3, [1, 1], [1, 1], [1, 1], 1), cs, cz, co(torch.float32), cb, [1, 1], [1, 1], [1, 1], 1, 1.0, 0, torch.float32, 1.0, 0, "add", 1.0, "none", [], "")
+O.qconv_prepack(cw.float(), cs, 0.1, 3, [1, 1], [1, 1], [1, 1], 1)
+O.qconv_prepack(c8.to(torch.float8_e5m2), cs, 0.1, 3, [1, 1], [1, 1], [1, 1], 1)
+O.qconv_pointwise(c8, 0.5, 0, O.qconv_prepack(cw8, cs, 0.5, 0, [1, 1], [1, 1], [1, 1], 1), cs, cz, cb, [1, 1], [1, 1], [1, 1], 1, 1.0, 0, torch.float32, "relu", [], "")
+O.qconv_pointwise(c8, 0.5, 0, O.qconv_prepack(cw8, cs, 0.5, 0, [1, 1], [1, 1], [1, 1], 1), cs, cz, None, [2, 2], [0, 1], [1, 1], 1, 1.0, 0, torch.bfloat16, "none", [], "").shape
+O.linear_dynamic_fp16(x, O.linear_prepack_fp16(y, None), torch.ones(3))
+O.linear_relu_dynamic_fp16(x, O.linear_prepack_fp16(y, [3, 4]), None)
+O.qadd(xs, 0.1, 3, xs.flip(0), 0.2, 5, 0.3, 7, torch.uint8)
+O.qadd(xs, 0.1, 3, xs.flip(0), 0.2, 5, 1.0, 0, torch.float32)
+O.qadd_relu(xs, 0.1, 130, xs.flip(0), 0.2, 5, 0.3, 7, torch.uint8)
+O.qmul(xs, 0.1, 3, xs.flip(0), 0.2, 5, 0.3, 7, torch.uint8)
+O.qmul(xs, 0.1, 3, xs.flip(0), 0.2, 5, 0.3, 7, torch.float32)
+O.qadd(xu, 0.1, 3, xu[:1], 0.2, 5, 0.3, 7, torch.uint8)
+O.qadd(xu.view(torch.int8), 0.1, 3, xu, 0.2, 5, 0.3, 7, torch.uint8)
+O.qbatch_norm2d(cu.clamp(max=127), 0.1, 3, torch.ones(4), cs[:4], cs[:4], cs[:4] * 9, 1e-5, 0.3, 7, torch.uint8)
+O.qbatch_norm2d(cu.clamp(max=127), 0.1, 3, torch.ones(4), cs[:4], cs[:4], cs[:4] * 9, 1e-5, 1.0, 0, torch.float32)
+O.qbatch_norm2d(cu.clamp(max=127), 0.1, 3, torch.ones(4), cs[:4], cs[:4], cs[:4] * 9, 1e-5, 0.3, 7, torch.int8)
+"""  # noqa: E501
+_INTERPOLATED = """
+F.interpolate(u, scale_factor=2, mode="nearest")
+F.interpolate(u, scale_factor=2, mode="nearest-exact")
+F.interpolate(u, size=3, mode="nearest")
+F.interpolate(u, size=3, mode="nearest-exact")
+F.interpolate(u, size=[7, 5], mode="nearest")
+F.interpolate(u, size=[7, 5], mode="nearest-exact")
+F.interpolate(u, scale_factor=1.5, mode="nearest")
+F.interpolate(u, scale_factor=1.5, mode="nearest-exact")
+F.interpolate(u, scale_factor=[2.0, 0.7], mode="nearest")
+F.interpolate(u, scale_factor=[2.0, 0.7], mode="nearest-exact")
+F.interpolate(u.unsqueeze(2), scale_factor=2, mode="nearest")
+F.interpolate(u.contiguous(memory_format=torch.channels_last), scale_factor=2, mode="nearest")
+F.interpolate(u, scale_factor=2, mode="bilinear")
+torch.ao.nn.quantized.functional.interpolate(u, scale_factor=2)
+torch.ao.nn.quantized.functional.upsample_nearest(u, [6, 6])
+torch.ops.aten.upsample_nearest2d(u, [6, 7])
+F.interpolate(i, scale_factor=2, mode="nearest")
+F.interpolate(i, scale_factor=2, mode="nearest-exact")
+F.interpolate(i, size=3, mode="nearest")
+F.interpolate(i, size=3, mode="nearest-exact")
+F.interpolate(i, size=[7, 5], mode="nearest")
+F.interpolate(i, size=[7, 5], mode="nearest-exact")
+F.interpolate(i, scale_factor=1.5, mode="nearest")
+F.interpolate(i, scale_factor=1.5, mode="nearest-exact")
+F.interpolate(i, scale_factor=[2.0, 0.7], mode="nearest")
+F.interpolate(i, scale_factor=[2.0, 0.7], mode="nearest-exact")
+F.interpolate(i.unsqueeze(2), scale_factor=2, mode="nearest")
+F.interpolate(i.contiguous(memory_format=torch.channels_last), scale_factor=2, mode="nearest")
+F.interpolate(i, scale_factor=2, mode="bilinear")
+torch.ao.nn.quantized.functional.interpolate(i, scale_factor=2)
+torch.ao.nn.quantized.functional.upsample_nearest(i, [6, 6])
+torch.ops.aten.upsample_nearest2d(i, [6, 7])
+F.interpolate(g, scale_factor=2, mode="nearest")
+F.interpolate(g, scale_factor=2, mode="nearest-exact")
+F.interpolate(g, size=3, mode="nearest")
+F.interpolate(g, size=3, mode="nearest-exact")
+F.interpolate(g, size=[7, 5], mode="nearest")
+F.interpolate(g, size=[7, 5], mode="nearest-exact")
+F.interpolate(g, scale_factor=1.5, mode="nearest")
+F.interpolate(g, scale_factor=1.5, mode="nearest-exact")
+F.interpolate(g, scale_factor=[2.0, 0.7], mode="nearest")
+F.interpolate(g, scale_factor=[2.0, 0.7], mode="nearest-exact")
+F.interpolate(g.unsqueeze(2), scale_factor=2, mode="nearest")
+F.interpolate(g.contiguous(memory_format=torch.channels_last), scale_factor=2, mode="nearest")
+torch.ao.nn.quantized.functional.interpolate(g, scale_factor=2)
+torch.ao.nn.quantized.functional.upsample_nearest(g, [6, 6])
+torch.ops.aten.upsample_nearest2d(g, [6, 7])
+"""
+
 
 def rows() -> list[str]:
     """All rows."""
-    text = _TENSORS + _DECOMPOSED + _OPERATORS + _FAKE
+    text = _TENSORS + _DECOMPOSED + _OPERATORS + _FAKE + _ONEDNN + _INTERPOLATED
     return [line for line in text.splitlines() if line]
 
 
@@ -384,7 +518,28 @@ def names(torch: ModuleType) -> dict[str, Any]:
             results += [r, a.grad, *(t.clone() for t in states)]
         return results
 
-    return {
+    def bytes_of(values: Any) -> Any:
+        return (values * 40).round().to(torch.int8)
+
+    def accumulated(dtype: Any) -> Any:
+        made = ((pseudo(2, 4, 4, 4, step=311) + 1) * 90).to(dtype)
+        return made.contiguous(memory_format=torch.channels_last)
+
+    def layers() -> dict[str, Any]:
+        x, w, c, cw = pseudo(4, 8, step=61) * 2, pseudo(6, 8, step=67) * 2, pseudo(2, 4, 4, 4, step=71), pseudo(4, 4, 3, 3, step=73) * 2
+        small = torch.float8_e4m3fn
+        return {
+            "O": torch.ops.onednn, "xu": bytes_of(x).view(torch.uint8), "xs": bytes_of(x).clamp(min=0).view(torch.uint8),
+            "x8": x.to(small), "lw": torch.ops.onednn.qlinear_prepack(bytes_of(w), None),
+            "lw8": torch.ops.onednn.qlinear_prepack(w.to(small), None),
+            "ws": torch.arange(6) * 0.001 + 0.01, "wz": torch.zeros(6, dtype=torch.int32), "lb": pseudo(6, step=83) * 3,
+            "lo": pseudo(4, 6, step=89) * 2, "lu": bytes_of(pseudo(4, 6, step=97) * 3).view(torch.uint8),
+            "cu": bytes_of(c).view(torch.uint8), "cw": bytes_of(cw), "c8": c.to(small), "cw8": cw.to(small), "co": accumulated,
+            "cs": torch.arange(4) * 0.0005 + 0.001, "cz": torch.zeros(4, dtype=torch.int32), "cb": pseudo(4, step=101),
+        }  # fmt: skip
+
+    return layers() | {
+        "g": torch.quantize_per_tensor(pseudo(2, 4, 4, 4, step=99), 0.001, -7, torch.qint32),
         "torch": torch, "F": torch.nn.functional, "Q": torch.ops.quantized, "D": torch.ops.quantized_decomposed, "x": x, "y": y, "v": v,
         "v4": torch.tensor([0.5, 1.5, -0.7, 0.9]), "v16": torch.zeros(16), "cells": cells, "learned": learned, "observed": observed,
         "q": torch.quantize_per_tensor(x, 0.02, 120, torch.quint8), "r": torch.quantize_per_tensor(y, 0.01, 90, torch.quint8),

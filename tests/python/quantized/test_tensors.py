@@ -277,8 +277,8 @@ def test_scaled_mm(torch, recipe):
     s, t = (torch.tensor(0.5), torch.tensor(2.0)) if recipe == "TensorWise" else (torch.rand(16, 1), torch.rand(1, 16))
     found = F.scaled_mm(a, b, s, kind, t, kind, output_dtype=torch.float32)
     assert torch.allclose(found, (a.float() * s) @ (b.float() * t), rtol=1e-5, atol=1e-5)
-    with pytest.raises(NotImplementedError):
-        F.scaled_mm(a, b, s, F.ScalingType.BlockWise1x32, t, F.ScalingType.BlockWise1x32)
+    with pytest.raises(ValueError, match="unsupported recipe"):
+        F.scaled_mm(a, b, s, F.ScalingType.BlockWise1x32, t, kind)
 
 
 def test_packed_weights_and_scales_are_copies(torch):
