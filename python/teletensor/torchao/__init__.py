@@ -11,5 +11,5 @@ from .._lazy import lazy_attributes
 __version__ = "0.18.0"  # the release whose names and values are followed
 __all__ = ["dtypes", "quantization", "quantize_", "testing"]
 __getattr__, __dir__ = lazy_attributes(
-    globals(), ("core", "dtypes", "gguf", "quantization", "testing", "utils"), {"quantization.quant_api": "quantize_"}
+    globals(), ("core", "dtypes", "quantization", "testing", "utils"), {"quantization.quant_api": "quantize_"}
 )

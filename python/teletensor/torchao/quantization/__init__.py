@@ -23,7 +23,7 @@ from .transform_module import register_quantize_module_handler
 from .utils import compute_error
 
 AOPerModuleConfig = ModuleFqnToConfig  # noqa: F405
-__getattr__, __dir__ = lazy_attributes(globals(), ("pt2e",))
+__getattr__, __dir__ = lazy_attributes(globals(), ("pt2e", "qat"), {"linear_quant_modules": "Int8DynActInt4WeightLinear"})
 for _kind in (Float8Tensor, Int4Tensor, Int8Tensor, IntxUnpackedToInt8Tensor):
     _kind.__module__ = __name__  # the name in torchao's files
 allow_classes([

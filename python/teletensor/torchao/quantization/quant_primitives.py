@@ -14,6 +14,7 @@ from ... import _C, _small_integers
 from ..._C import Tensor
 from ..._functions import finfo
 from ..._grad_mode import no_grad
+from ...autograd import Function
 
 __all__ = [
     "MappingType", "TorchAODType", "ZeroPointDomain", "choose_qparams_affine", "choose_qparams_affine_with_min_max",
@@ -170,13 +171,14 @@ def choose_qparams_affine_with_min_max(
 
 @no_grad()
 def choose_qparams_affine_tinygemm(
-    input: Tensor, block_size: Sequence[int], quant_min: int = 0, quant_max: int = 15
+    input: Tensor, block_size: Sequence[int], quant_min: int = 0, quant_max: int = 15, eps: float | None = None
 ) -> tuple[Tensor, Tensor]:
     """(scale, zero point) of each block, where the zero point is the number in the middle of the range, as a float."""
     sizes, inside = _blocks(block_size, input.shape)
     grouped = input.reshape(sizes)
     low, high = grouped.amin(inside), grouped.amax(inside)
-    scale = ((high - low) / float(quant_max - quant_min)).clamp(min=finfo(input.dtype).smallest_normal)
+    eps = finfo(input.dtype).smallest_normal if eps is None else eps
+    scale = ((high - low) / float(quant_max - quant_min)).clamp(min=eps)
     return scale, low + scale * ((quant_max + quant_min + 1) / 2)
 
 
@@ -233,6 +235,53 @@ def dequantize_affine(
     if zero_point is not None:
         values = values - _per_block(zero_point, sizes, inside).to(output_dtype)
     return (values * _per_block(scale, sizes, inside)).reshape(input.shape).to(output_dtype)
+
+
+class _Rounded(Function):
+    """round(), whose gradient is that of the identity."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.round()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return gradient
+
+
+def rounded(x: Tensor) -> Tensor:
+    """round(), whose gradient is that of the identity."""
+    return _Rounded.apply(x)
+
+
+def bits_of(dtype: Any) -> int | None:
+    """The bits of an integer dtype of at most 8; None for others."""
+    if isinstance(dtype, _small_integers.SmallIntegerDType):
+        return (dtype.limits[1] - dtype.limits[0]).bit_length()
+    return 8 if dtype in (_C.int8, _C.uint8) else None
+
+
+def fake_quantize_affine(
+    input: Tensor, block_size: Sequence[int], scale: Tensor, zero_point: Tensor | None, quant_min: int, quant_max: int,
+    zero_point_domain: ZeroPointDomain = ZeroPointDomain.INT,
+) -> Tensor:  # fmt: skip
+    """The numbers that the integers of a tensor represent, in the tensor's dtype. Has gradients, also of scales and zero points.
+
+    Args:
+        zero_point_domain: FLOAT for the zero points of choose_qparams_affine_tinygemm(); NONE: there are none.
+    """
+    sizes, inside = _blocks(block_size, input.shape)
+    x, scale = input.reshape(sizes), _per_block(scale, sizes, inside)
+    point = None if zero_point is None or zero_point_domain is ZeroPointDomain.NONE else _per_block(zero_point, sizes, inside)
+    if zero_point_domain is ZeroPointDomain.FLOAT:
+        middle = (quant_max + quant_min + 1) / 2
+        ints = rounded((x - (point - scale * middle)) / scale).clamp(quant_min, quant_max)
+        numbers = (ints - middle).to(input.dtype) * scale + point
+    else:
+        ints = rounded(x * (1.0 / scale))
+        ints = (ints if point is None else ints + point).clamp(quant_min, quant_max).to(input.dtype)
+        numbers = (ints if point is None else ints - point.to(input.dtype)) * scale
+    return numbers.reshape(input.shape).to(input.dtype)
 
 
 def float8_scale(input: Tensor, block_size: Sequence[int], dtype: Any, lowest: float | None = None, highest: float | None = None) -> Tensor:

@@ -1,0 +1,105 @@
+"""Paths of PyTorch's and torchao's quantization modules whose code has another path here: a table, and its finder.
+
+A module of the table has the names of the module with the code. It is made when it is imported.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from types import ModuleType
+from typing import Any
+
+_ROOT = "teletensor."
+_NN = ("ao.nn.quantized", "ao.nn.quantized.dynamic", "ao.nn.quantized.reference", "ao.nn.qat", "ao.nn.qat.dynamic", "ao.nn.intrinsic",
+       "ao.nn.intrinsic.qat", "ao.nn.intrinsic.quantized", "ao.nn.intrinsic.quantized.dynamic", "ao.nn.quantizable")  # fmt: skip
+_BACKENDS = ("fbgemm", "x86")
+
+# Packages whose modules, also those of their packages, have the same names below another path. The longest entry decides.
+PACKAGES = {
+    "nn.intrinsic": "ao.nn.intrinsic",
+    "nn.qat": "ao.nn.qat",
+    "nn.quantizable": "ao.nn.quantizable",
+    "nn.quantized": "ao.nn.quantized",
+    "nn.quantized._reference": "ao.nn.quantized.reference",
+    "quantization": "ao.quantization",
+    **{f"{package}.modules": package for package in _NN},
+}
+MODULES = {
+    "ao.nn.intrinsic.qat.linear_relu": "ao.nn.intrinsic.qat.linear_fused",
+    "ao.nn.intrinsic.quantized.bn_relu": "ao.nn.intrinsic.quantized.batch_norm",
+    "ao.nn.intrinsic.quantized.conv_add": "ao.nn.intrinsic.quantized.conv",
+    "ao.nn.intrinsic.quantized.conv_relu": "ao.nn.intrinsic.quantized.conv",
+    "ao.nn.intrinsic.quantized.linear_relu": "ao.nn.intrinsic.quantized.linear",
+    "ao.nn.intrinsic.quantized.dynamic.linear_relu": "ao.nn.intrinsic.quantized.dynamic.linear",
+    "ao.quantization.fx._decomposed": "_quantized.decomposed",
+    "ao.quantization.fx.convert": "ao.quantization.fx._convert",
+    "ao.quantization.fx.fuse": "ao.quantization.fx._fuse",
+    "ao.quantization.fx.prepare": "ao.quantization.fx._prepare",
+    **{f"ao.quantization.backend_config.{name}": "ao.quantization.backend_config.native" for name in _BACKENDS},
+    "quantization._numeric_suite": "ao.ns._numeric_suite",
+    "torchao.quantization.pt2e.convert": "ao.quantization.pt2e.convert",
+    "torchao.quantization.pt2e.export_utils": "ao.quantization.pt2e.export_utils",
+    "torchao.quantization.pt2e.fake_quantize": "ao.quantization.fake_quantize",
+    "torchao.quantization.pt2e.observer": "ao.quantization.observer",
+    "torchao.quantization.pt2e.prepare": "ao.quantization.pt2e.prepare",
+}
+
+
+def path_of_code(path: str) -> str | None:
+    """The path of the module with the code, without "teletensor."; None for paths that are not in the table."""
+    if path in MODULES:
+        return MODULES[path]
+    package, rest = path, ""
+    while package:
+        if package in PACKAGES and package + rest != PACKAGES[package] + rest:
+            return PACKAGES[package] + rest
+        package, _, name = package.rpartition(".")
+        rest = f".{name}{rest}"
+    return None
+
+
+class _Loader(importlib.abc.Loader):
+    def __init__(self, code: str) -> None:
+        self.code = code
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Gives the module the names of the one with the code."""
+        code = importlib.import_module(self.code)
+        module.__doc__ = f"{module.__name__}: another path of {self.code}."
+        module.__all__ = [*getattr(code, "__all__", [name for name in dir(code) if not name.startswith("_")])]
+
+        def attribute(name: str) -> Any:
+            if name.startswith("__"):
+                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+            if (path := f"{module.__name__}.{name}") in sys.modules:
+                return sys.modules[path]
+            return getattr(code, name)
+
+        module.__getattr__ = attribute
+        module.__dir__ = lambda: sorted({*vars(module), *dir(code)})
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds the modules of the table that have no file."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        code = path_of_code(name.removeprefix(_ROOT)) if name.startswith(_ROOT) else None
+        if code is None:
+            return None
+        try:
+            found = importlib.util.find_spec(_ROOT + code)
+        except ModuleNotFoundError:  # a parent is missing or is no package
+            found = None
+        return None if found is None else importlib.machinery.ModuleSpec(name, _Loader(_ROOT + code), is_package=True)
+
+
+def install() -> None:
+    """Adds the finder, which is asked last. Called when the package is imported."""
+    sys.meta_path.append(_Finder())
