@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from .._lazy import lazy_attributes
 
-__getattr__, __dir__ = lazy_attributes(globals(), ("gguf", "nn", "packed_weights", "quantization"))
+__getattr__, __dir__ = lazy_attributes(globals(), ("gguf", "nn", "ns", "packed_weights", "pruning", "quantization"))

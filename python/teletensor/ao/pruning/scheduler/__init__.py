@@ -1,0 +1,1 @@
+"""torch.ao.pruning.scheduler: schedules of sparsity."""

@@ -1,0 +1,1 @@
+"""torch.ao.pruning.sparsifier: masks of weights."""
