@@ -14,7 +14,7 @@ from ...nn import Linear, Module, Parameter
 from ...nn.modules.linear import NonDynamicallyQuantizableLinear
 from ..core.config import AOBaseConfig
 from ..utils import TorchAOBaseTensor
-from .granularity import Granularity, PerAxis, PerGroup, PerRow, PerTensor
+from .granularity import Granularity, PerAxis, PerBlock, PerGroup, PerRow, PerTensor
 from .quant_primitives import MappingType
 from .quantize_.workflows.float8.float8_tensor import Float8MMConfig, Float8Tensor, QuantizeTensorToFloat8Kwargs
 from .quantize_.workflows.int4.int4_tensor import Int4Tensor
@@ -396,7 +396,8 @@ class Float8DynamicActivationFloat8WeightConfig(_WithInductor):
 
     Args:
         activation_dtype, weight_dtype: float8 dtypes.
-        granularity: PerTensor() (the default) or PerRow(), for both or for [activations, weights].
+        granularity: PerTensor() (the default) or PerRow(), for both or for [activations, weights]; or [PerBlock([1, 128]),
+            PerBlock([128, 128])].
         activation_value_lb, activation_value_ub: limits of the activations' largest value.
     """
 
@@ -413,8 +414,12 @@ class Float8DynamicActivationFloat8WeightConfig(_WithInductor):
     def __post_init__(self) -> None:
         given = PerTensor() if self.granularity is None else self.granularity
         pair = list(given) if isinstance(given, (list, tuple)) else [given, given]
-        if len(pair) != 2 or type(pair[0]) is not type(pair[1]) or not isinstance(pair[0], (PerTensor, PerRow)):
-            raise ValueError(f"Invalid granularity specification: {given}, only PerTensor or PerRow are supported for both")
+        alike = len(pair) == 2 and type(pair[0]) is type(pair[1]) and isinstance(pair[0], (PerTensor, PerRow))
+        sizes = [tuple(g.block_size) if isinstance(g, PerBlock) else None for g in pair]
+        if not alike and sizes != [(1, 128), (128, 128)]:
+            raise ValueError(
+                f"Invalid granularity specification: {given}, only PerTensor or PerRow for both, or PerBlock of [1, 128] and [128, 128]"
+            )
         self.granularity = pair
         self.mm_config = self.mm_config or Float8MMConfig(use_fast_accum=True)
 

@@ -87,6 +87,12 @@ def _linear(_func: Any, _types: Any, args: tuple, kwargs: dict) -> Tensor:
     rounded = Float8Tensor.from_hp(
         rows, options.float8_dtype, options.granularity, hp_value_lb=options.hp_value_lb, hp_value_ub=options.hp_value_ub
     )
+    if tuple(weight.block_size) == (128, 128) != tuple(weight.shape) and tuple(rounded.block_size) == (1, 128):
+        lines, tiles = F.ScalingType.BlockWise1x128, F.ScalingType.BlockWise128x128
+        found = F.scaled_mm(
+            rounded.qdata, weight.qdata.t(), rounded.scale, lines, weight.scale.t(), tiles, output_dtype=_C.float32
+        ).to(x.dtype).reshape(*x.shape[:-1], weight.shape[0])  # fmt: skip
+        return found if bias is None else found + bias
     # The scales multiply the sums of products, which are float32.
     sums = F.linear(rounded.qdata.to(_C.float32), weight.qdata.to(_C.float32))
     result = (sums * rounded.scale.reshape(-1, 1) * weight.scale.reshape(1, -1)).to(x.dtype).reshape(*x.shape[:-1], weight.shape[0])

@@ -1,10 +1,11 @@
-"""Models of torchao.quantization.qat: results, gradients and converted weights. record_qat.py stores torchao's values.
+"""Models of torchao.quantization.qat, NF4 and fixed scales: results, gradients, weights. record_torchao.py stores torchao's values.
 
 Each case is a function of the modules torch, torchao.quantization and torchao.quantization.qat.
 """
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -170,6 +171,45 @@ def float8_activations_and_int4_weights(torch, _quantization, qat):
 
 
 @case
+def nf4(torch, quantization, _qat):
+    values = []
+    for dtype in (torch.float32, torch.bfloat16):
+        w = (pseudo(torch, 32, 64) * pseudo(torch, 32, 1, step=31)).to(dtype)
+        q = quantization.to_nf4(w, 32, 16)
+        x = pseudo(torch, 5, 64, step=53).to(dtype).requires_grad_()
+        found = torch.nn.functional.linear(x, q, torch.ones(32, dtype=dtype))
+        (found * pseudo(torch, 5, 32, step=131).to(dtype)).sum().backward()
+        values += [
+            q.quantized_data, q.quantized_scalers, q.quantization_factor, q.scaler_mean, q.get_original_weight(), list(q.shape), found,
+            x.grad, q.to(torch.float32), type(q).__name__,
+        ]  # fmt: skip
+    return values
+
+
+@case
+def nf4_weight_only(torch, quantization, _qat):
+    api = importlib.import_module(f"{quantization.__name__.rpartition('.')[0]}.prototype._nf4tensor_api")
+    model, config = layers(torch), api.NF4WeightOnlyConfig()
+    config.block_size, config.scaler_block_size = 16, 4
+    quantization.quantize_(model, config)
+    return [type(model[0].weight).__name__.rpartition(".")[2], model(pseudo(torch, 5, 64, step=53))]
+
+
+@case
+def float8_static(torch, quantization, _qat):
+    api = importlib.import_module(f"{quantization.__name__.rpartition('.')[0]}.prototype.quantization.quant_api")
+    model, x = layers(torch), pseudo(torch, 5, 64, step=53) * 2
+    quantization.quantize_(model, api.Float8StaticActivationFloat8WeightConfig(step="prepare"))
+    values = [type(model[0]).__name__, model(x), model(x * 0.5)]
+    observed = api.Float8ObservedLinear
+    step = api.Float8StaticActivationFloat8WeightConfig(step="convert")
+    quantization.quantize_(model, step, filter_fn=lambda m, _: isinstance(m, observed))
+    model2 = layers(torch)
+    quantization.quantize_(model2, api.Float8StaticActivationFloat8WeightConfig(act_quant_scale=torch.tensor([[0.01]])))
+    return [*values, type(model[0]).__name__, model(x), model2(x * 3)]
+
+
+@case
 def errors(torch, quantization, qat):
     names = []
     intx, base = qat.IntxFakeQuantizeConfig, quantization.IntxWeightOnlyConfig(torch.int4, quantization.PerGroup(8))
@@ -188,6 +228,8 @@ def errors(torch, quantization, qat):
         lambda: qat.FakeQuantizerBase.from_config(intx(torch.int4, group_size=8))(torch.ones(3)),
         lambda: qat.FakeQuantizerBase.from_config(intx(torch.int4, group_size=8))(torch.ones(3, 9)),
         lambda: qat.FakeQuantizerBase.from_config(intx(torch.int8, "per_token"))(torch.ones(3, 9)),
+        lambda: quantization.to_nf4(torch.ones(3, 5)), lambda: quantization.to_nf4(torch.ones(4, 4, 4)),
+        lambda: quantization.to_nf4(torch.ones(64), 32, 4), lambda: quantization.to_nf4(torch.ones(64), 32, 2) is None,
         lambda: quantization.quantize_(torch.nn.Sequential(torch.nn.ReLU()), qat.QATConfig(base), filter_fn=lambda *_: True),
         lambda: qat.FakeQuantizerBase.from_config(intx(torch.int4, group_size=8, is_dynamic=False, range_learning=True))(torch.ones(3, 8)),
     ):  # fmt: skip

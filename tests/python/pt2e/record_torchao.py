@@ -1,6 +1,6 @@
-"""Writes torchao's values of qat_cases.py to data/qat.json.
+"""Writes torchao's values of torchao_cases.py to data/torchao.json.
 
-python -m tests.python.pt2e.record_qat    # with PyTorch 2.15 and torchao 0.18
+python -m tests.python.pt2e.record_torchao    # with PyTorch 2.15 and torchao 0.18
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from .qat_cases import CASES, value_of
+from .torchao_cases import CASES, value_of
 
-VALUES = Path(__file__).with_name("data") / "qat.json"
+VALUES = Path(__file__).with_name("data") / "torchao.json"
 
 
 def rounded(value: object) -> object:

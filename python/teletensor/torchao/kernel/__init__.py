@@ -1,0 +1,1 @@
+"""torchao.kernel: products of quantized tensors."""

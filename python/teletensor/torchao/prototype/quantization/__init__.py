@@ -1,0 +1,1 @@
+"""torchao.prototype.quantization."""

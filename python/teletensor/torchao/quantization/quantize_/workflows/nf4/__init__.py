@@ -1,0 +1,1 @@
+"""torchao.quantization.quantize_.workflows.nf4."""
