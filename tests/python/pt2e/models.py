@@ -81,10 +81,10 @@ def inputs(torch, name, count=3):
 CASES = {
     f"{model}-{kind}": (model, kind)
     for model in SHAPES
-    for kind in ("xnnpack", "xnnpack-channels", "xnnpack-dynamic", "x86", "x86-dynamic", "embedding")
+    for kind in ("xnnpack", "xnnpack-channels", "xnnpack-dynamic", "x86", "x86-dynamic", "arm", "arm-dynamic", "embedding")
     if (kind == "embedding") == (model == "words") and (model != "cat" or kind not in ("xnnpack", "xnnpack-channels"))
 }
-QAT = {f"{model}-{kind}": (model, kind) for model in ("mlp", "conv_bn") for kind in ("xnnpack", "xnnpack-channels", "x86")}
+QAT = {f"{model}-{kind}": (model, kind) for model in ("mlp", "conv_bn") for kind in ("xnnpack", "xnnpack-channels", "x86", "arm")}
 
 
 def quantizer(names, kind, is_qat=False):
@@ -93,8 +93,9 @@ def quantizer(names, kind, is_qat=False):
         linear = names["XNNPACKQuantizer"]().set_global(names["get_symmetric_quantization_config"]())
         return names["ComposableQuantizer"]([names["EmbeddingQuantizer"](), linear])
     dynamic = kind.endswith("dynamic")
-    if kind.startswith("x86"):
-        config = names["get_default_x86_inductor_quantization_config"](is_qat=is_qat, is_dynamic=dynamic)
-        return names["X86InductorQuantizer"]().set_global(config)
+    for processor, title in (("x86", "X86"), ("arm", "Arm")):
+        if kind.startswith(processor):
+            config = names[f"get_default_{processor}_inductor_quantization_config"](is_qat=is_qat, is_dynamic=dynamic)
+            return names[f"{title}InductorQuantizer"]().set_global(config)
     config = names["get_symmetric_quantization_config"](is_per_channel=kind != "xnnpack", is_qat=is_qat, is_dynamic=dynamic)
     return names["XNNPACKQuantizer"]().set_global(config)

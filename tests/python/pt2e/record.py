@@ -13,6 +13,10 @@ import torch
 import torchao.quantization as q
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e, prepare_qat_pt2e
 from torchao.quantization.pt2e.quantizer import ComposableQuantizer  # noqa: F401
+from torchao.quantization.pt2e.quantizer.arm_inductor_quantizer import (  # noqa: F401
+    ArmInductorQuantizer,
+    get_default_arm_inductor_quantization_config,
+)
 from torchao.quantization.pt2e.quantizer.embedding_quantizer import EmbeddingQuantizer  # noqa: F401
 from torchao.quantization.pt2e.quantizer.x86_inductor_quantizer import (  # noqa: F401
     X86InductorQuantizer,

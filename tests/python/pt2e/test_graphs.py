@@ -17,9 +17,9 @@ _NUMBER = re.compile(r"(?<![\w.])-?\d+\.\d+(?:e-?\d+)?")
 
 def names(torch):
     from teletensor.ao.quantization import quantizer
-    from teletensor.ao.quantization.quantizer import x86_inductor_quantizer, xnnpack_quantizer
+    from teletensor.ao.quantization.quantizer import arm_inductor_quantizer, x86_inductor_quantizer, xnnpack_quantizer
 
-    return {**vars(quantizer), **vars(x86_inductor_quantizer), **vars(xnnpack_quantizer)}
+    return {**vars(quantizer), **vars(arm_inductor_quantizer), **vars(x86_inductor_quantizer), **vars(xnnpack_quantizer)}
 
 
 def prepared(torch, name, kind, is_qat=False):

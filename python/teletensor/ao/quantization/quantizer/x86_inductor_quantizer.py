@@ -96,22 +96,21 @@ _OPERATORS: dict[Any, Any] = {
 }  # fmt: skip
 
 
-def _global_filter(nodes: list[Node]) -> bool:
-    """Whether exactly one node is an operator that is quantized by default."""
-    count = sum(n.target in default_quantizable_ops for n in nodes)
+def exactly_one(nodes: list[Node], operator_types: Any, description: Any) -> bool:
+    """Whether exactly one node calls one of some operators. Raises NotImplementedError for several."""
+    count = sum(n.target in operator_types for n in nodes)
     if count > 1:
-        raise NotImplementedError("Several nodes within a single pattern are default quantizable operations.")
+        raise NotImplementedError(f"Several nodes within a single pattern are {description}.")
     return count == 1
 
 
-def _operator_filter(operator_type: Any) -> FilterFn:
-    def accept(nodes: list[Node]) -> bool:
-        count = sum(n.target == operator_type for n in nodes)
-        if count > 1:
-            raise NotImplementedError(f"Several nodes within a single pattern are {operator_type}.")
-        return count == 1
+def _global_filter(nodes: list[Node]) -> bool:
+    """Whether exactly one node is an operator that is quantized by default."""
+    return exactly_one(nodes, default_quantizable_ops, "default quantizable operations")
 
-    return accept
+
+def _operator_filter(operator_type: Any) -> FilterFn:
+    return lambda nodes: exactly_one(nodes, (operator_type,), operator_type)
 
 
 def _name_filter(module_name: str) -> FilterFn:
@@ -183,6 +182,9 @@ class X86InductorQuantizer(Quantizer):
     """
 
     module_function_to_aten_operator_type = _OPERATORS
+    _stage: type[_Stage]
+    _global_filter = staticmethod(_global_filter)
+    _sharing = frozenset(int8_in_int8_out_ops)
 
     def __init__(self) -> None:
         super().__init__()
@@ -215,13 +217,13 @@ class X86InductorQuantizer(Quantizer):
     def get_global_quantization_config(self) -> QuantizationConfig | None:
         """The global configuration."""
         if self.global_config is None:
-            warnings.warn("The global_config for X86InductorQuantizer is not set; use set_global.", stacklevel=2)
+            warnings.warn(f"The global_config for {type(self).__name__} is not set; use set_global.", stacklevel=2)
         return self.global_config
 
     def _set_operator(self, kind: Any, quantization_config: QuantizationConfig | None) -> X86InductorQuantizer:
-        operator_type = _OPERATORS.get(kind)
+        operator_type = self.module_function_to_aten_operator_type.get(kind)
         if operator_type is None:
-            warnings.warn(f"Unable to customize quantization config for {kind} by X86InductorQuantizer.", stacklevel=3)
+            warnings.warn(f"Unable to customize quantization config for {kind} by {type(self).__name__}.", stacklevel=3)
         elif not self._skips(str(kind), quantization_config):
             self.operator_type_qconfig[operator_type] = quantization_config
         return self
@@ -244,11 +246,11 @@ class X86InductorQuantizer(Quantizer):
         stages = [(c, _name_filter(name)) for name, c in self.module_name_qconfig.items()]
         stages += [(c, _operator_filter(kind)) for kind, c in self.operator_type_qconfig.items()]
         if self.global_config is not None:
-            stages.append((self.global_config, _global_filter))
+            stages.append((self.global_config, self._global_filter))
         for config, accept in stages:
-            _Stage(model, config, accept).run()
+            self._stage(model, config, accept).run()
         for node in model.graph.nodes:  # the outputs of pooling and others have the scale of their input
-            if node.target in int8_in_int8_out_ops and is_annotated([node]) and _is_output(node):
+            if node.target in self._sharing and is_annotated([node]) and _is_output(node):
                 first = node.all_input_nodes[0]
                 node.meta[Q_ANNOTATION_KEY].output_qspec = SharedQuantizationSpec((first, node))
         return model
@@ -342,3 +344,6 @@ class _Stage:
         for other in inputs[1:]:
             specs[other] = SharedQuantizationSpec((inputs[0], node))
         self._set(node, specs, True)
+
+
+X86InductorQuantizer._stage = _Stage
