@@ -22,7 +22,11 @@ torch.export torch.onnx torch.jit torch.library torch.overrides torch.distributi
 torch.distributions.transforms torch.distributed torch.distributed.device_mesh torch.distributed.tensor torch.sparse
 torch.nested torch.masked torch.random torch.testing torch.serialization torch.storage torch.multiprocessing torch.futures
 torch.hub torch.types torch.nn.attention torch.nn.attention.flex_attention torch.compiler torch.utils torch.utils._pytree
-torch.package torch.monitor torch.quantization torch.ao.quantization torch.distributed.fsdp torch.distributed.checkpoint
+torch.package torch.monitor torch.quantization torch.ao.quantization torch.ao.pruning torch.ao.nn.quantized
+torch.ao.nn.quantized.dynamic torch.ao.nn.quantized.functional torch.ao.nn.quantized.reference torch.ao.nn.qat
+torch.ao.nn.intrinsic torch.ao.nn.intrinsic.qat torch.ao.nn.intrinsic.quantized torch.ao.nn.quantizable
+torch.nn.quantized.functional torch.nn.quantized.dynamic
+torch.nn.qat torch.nn.intrinsic torch.distributed.fsdp torch.distributed.checkpoint
 torch.distributed.pipelining torch.distributed.optim torch.distributed.rpc torch.mps torch.xpu torch.distributed.argparse_util
 torch.distributed.run torch.distributed.launcher.api torch.distributed.elastic.agent.server torch.distributed.elastic.events
 torch.distributed.elastic.metrics torch.distributed.elastic.multiprocessing torch.distributed.elastic.multiprocessing.errors
