@@ -41,6 +41,7 @@ MODULES = {
     "ao.quantization.fx.prepare": "ao.quantization.fx._prepare",
     **{f"ao.quantization.backend_config.{name}": "ao.quantization.backend_config.native" for name in _BACKENDS},
     "quantization._numeric_suite": "ao.ns._numeric_suite",
+    "quantization._numeric_suite_fx": "ao.ns._numeric_suite_fx",
     "torchao.quantization.pt2e.convert": "ao.quantization.pt2e.convert",
     "torchao.quantization.pt2e.export_utils": "ao.quantization.pt2e.export_utils",
     "torchao.quantization.pt2e.fake_quantize": "ao.quantization.fake_quantize",

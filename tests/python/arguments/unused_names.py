@@ -7,9 +7,10 @@ _FILES = {
     "linalg/_lobpcg.py": "iK niter ortho_bparams ortho_fparams ortho_iparams tol",
     "_ops/tensor_queries.py": "input",  # the answer is the same for all tensors
     "ao/nn/quantized/utils.py": "output_scale output_zero_point ref_module",  # of abstract methods
+    "torchao/quantization/quant_primitives.py": "ctx",
     "_older_paths.py": "path spec target",  # of interfaces of importlib
     "ao/ns/_numeric_suite.py": "x",  # of abstract methods
-    "ao/pruning/sparsifier/base_sparsifier.py": "kwargs module tensor_name",
+    "ao/pruning/sparsifier/base_sparsifier.py": "kwargs module tensor_name use_path",  # of an abstract method; PyTorch ignores the last
     "ao/quantization/_affine.py": "input",
     "ao/quantization/_fake_quantize.py": "kwargs x",  # of abstract methods
     "ao/quantization/_observer_base.py": "kwargs x",

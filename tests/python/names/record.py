@@ -14,7 +14,8 @@ from typing import Any
 
 FAMILIES = (
     "argument", "attention", "comparison", "derivative", "foreach", "functional", "graph", "idioms", "lazy", "library", "optimizers",
-    "programs", "prune", "pytree", "quantization", "sparsity", "toplevel", "utils",
+    "programs", "prune", "pytree", "quantization", "sparsity", "suite", "toplevel",
+    "utils",
 )  # fmt: skip
 VALUES = Path(__file__).with_name("values.json")
 

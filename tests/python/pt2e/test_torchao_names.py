@@ -35,10 +35,10 @@ def test_every_case_is_recorded():
     assert list(RECORDED) == list(CASES)
 
 
-def test_trained_scales_are_not_converted(torch):
-    from teletensor.torchao.quantization import IntxWeightOnlyConfig, PerGroup, qat, quantize_
+def test_trained_scales_need_a_configuration_with_scales(torch):
+    from teletensor.torchao.quantization import Int8WeightOnlyConfig, qat, quantize_
 
-    model, base = torch.nn.Sequential(torch.nn.Linear(16, 4)), IntxWeightOnlyConfig(torch.int4, PerGroup(8))
+    model, base = torch.nn.Sequential(torch.nn.Linear(16, 4)), Int8WeightOnlyConfig()
     config = qat.IntxFakeQuantizeConfig(torch.int4, group_size=8, is_dynamic=False, range_learning=True)
     quantize_(model, qat.QATConfig(weight_config=config))
     qat.initialize_fake_quantizers(model, (torch.ones(2, 16),))

@@ -111,7 +111,13 @@ def range_learning(torch, quantization, qat):
     config = qat.IntxFakeQuantizeConfig(torch.int4, group_size=8, is_dynamic=False, range_learning=True)
     quantization.quantize_(model, qat.QATConfig(weight_config=config))
     qat.initialize_fake_quantizers(model, (x,))
-    return [*trained(torch, model, x), sorted(name for name, _ in model.named_parameters())]
+    values = [*trained(torch, model, x), sorted(name for name, _ in model.named_parameters())]
+    with torch.no_grad():
+        model[0].weight_fake_quantizer.scale.mul_(1.25)
+    values.append(model(x))
+    base = quantization.IntxWeightOnlyConfig(torch.int4, quantization.PerGroup(8))
+    quantization.quantize_(model, qat.QATConfig(base, step="convert"))
+    return [*values, model[0].weight.dequantize(), model[2].weight.dequantize(), model(x)]
 
 
 @case

@@ -85,6 +85,20 @@ def test_blocks_of_32_with_exponents(torch, m, k, n):
     close(torch._scaled_mm(a, b, floats[0], floats[1].t(), out_dtype=torch.float32), expected)
 
 
+@pytest.mark.parametrize(("m", "k", "n"), SIZES)
+def test_products_of_scaled_matrices(torch, m, k, n):
+    """What scaled_mm computes on GPUs."""
+    from teletensor.nn._functional_names import _multiplied_blocks
+
+    a, b, rng = operands(torch, m, k, n)
+    blocks, bias = parts(k, 128), torch.arange(n).float()
+    rows, tiles = scales(torch, rng, m, blocks), scales(torch, rng, parts(n, 128), blocks)
+    found = _multiplied_blocks(a, b, rows, tiles, 128, bias, torch.float32)
+    close(found, defined(a, b, rows, tiles, 128) + bias.numpy())
+    small = scales(torch, rng, m, parts(k, 32)), scales(torch, rng, n, parts(k, 32))
+    close(_multiplied_blocks(a, b, *small, 32, None, torch.float32), defined(a, b, *small, 32))
+
+
 def test_first_and_last_exponent(torch):
     F, S = torch.nn.functional, torch.nn.functional.ScalingType.BlockWise1x32  # noqa: N806
     a = torch.full((3, 64), 2.0).to(torch.float8_e4m3fn)

@@ -288,11 +288,19 @@ def _checked_packing(name: str, packing: Any) -> None:
         raise NotImplementedError(f"[{name}] expected intx_packing_format 'unpacked_to_int8', got {packing!r}: others are of ARM kernels")
 
 
-def _intx(weight: Any, dtype: Any, granularity: Any, mapping_type: Any, scale_dtype: Any, activation: str | None) -> Any:
+def _intx(
+    weight: Any, dtype: Any, granularity: Any, mapping_type: Any, scale_dtype: Any, activation: str | None,
+    custom_scale: Any = None, custom_zero_point: Any = None,
+) -> Any:  # fmt: skip
     if weight.dim() not in (2, 4):
         raise ValueError(f"IntxWeightOnlyConfig only works for 2-d and 4-d Tensors, got: {weight.dim()}")
     group = granularity.group_size if isinstance(granularity, PerGroup) else weight.shape[1]
     block_size = (1, group) if weight.dim() == 2 else (1, group, 1, 1)
+    if custom_scale is not None:
+        return IntxUnpackedToInt8Tensor.from_hp(
+            weight, block_size, dtype, mapping_type=mapping_type, activation_quantization=activation, custom_scale=custom_scale,
+            custom_zero_point=custom_zero_point,
+        )  # fmt: skip
     found = IntxUnpackedToInt8Tensor.from_hp(
         weight, block_size, dtype, mapping_type=mapping_type, activation_quantization=activation
     )
@@ -306,9 +314,14 @@ def _intx(weight: Any, dtype: Any, granularity: Any, mapping_type: Any, scale_dt
 
 @register_quantize_module_handler(IntxWeightOnlyConfig)
 @no_grad()
-def _intx_weight_only(module: Module, config: IntxWeightOnlyConfig, *, parameter_name: str = "weight") -> Module:
+def _intx_weight_only(
+    module: Module, config: IntxWeightOnlyConfig, *, parameter_name: str = "weight", custom_scale: Any = None,
+    custom_zero_point: Any = None,
+) -> Module:  # fmt: skip
     weight = getattr(module, parameter_name)
-    found = _intx(weight, config.weight_dtype, config.granularity, config.mapping_type, config.scale_dtype, None)
+    found = _intx(
+        weight, config.weight_dtype, config.granularity, config.mapping_type, config.scale_dtype, None, custom_scale, custom_zero_point
+    )
     return _replaced(module, found, parameter_name)
 
 
@@ -338,11 +351,15 @@ class Int8DynamicActivationIntxWeightConfig(AOBaseConfig):
 
 @register_quantize_module_handler(Int8DynamicActivationIntxWeightConfig)
 @no_grad()
-def _int8_dynamic_intx(module: Module, config: Int8DynamicActivationIntxWeightConfig, *, parameter_name: str = "weight") -> Module:
+def _int8_dynamic_intx(
+    module: Module, config: Int8DynamicActivationIntxWeightConfig, *, parameter_name: str = "weight", custom_scale: Any = None,
+    custom_zero_point: Any = None,
+) -> Module:  # fmt: skip
     weight = getattr(module, parameter_name)
     found = _intx(
-        weight, config.weight_dtype, config.weight_granularity, config.weight_mapping_type, config.weight_scale_dtype, "int8_asym_per_token"
-    )
+        weight, config.weight_dtype, config.weight_granularity, config.weight_mapping_type, config.weight_scale_dtype,
+        "int8_asym_per_token", custom_scale, custom_zero_point,
+    )  # fmt: skip
     return _replaced(module, found, parameter_name)
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any
 
+from .... import _C
 from ....nn import Embedding, Linear, Module
 from ...core.config import AOBaseConfig
+from ..quant_api import Int8DynamicActivationIntxWeightConfig, IntxWeightOnlyConfig
 from ..transform_module import handler_of, register_quantize_module_handler
 from .embedding import FakeQuantizedEmbedding
 from .fake_quantize_config import FakeQuantizeConfigBase, IntxFakeQuantizeConfig, _infer_fake_quantize_configs
@@ -89,11 +92,13 @@ def _qat(module: Module, config: QATConfig) -> Module:
         return _prepared(module, *_infer_fake_quantize_configs(config.base_config))
     if not isinstance(module, (FakeQuantizedLinear, FakeQuantizedEmbedding)):
         return module
-    found = getattr(module.weight_fake_quantizer, "config", None)
-    if isinstance(found, IntxFakeQuantizeConfig) and found.range_learning and config.base_config is not None:
-        raise NotImplementedError("[QATConfig] conversion with trained scales is not supported: convert without base_config")
+    fake, options = module.weight_fake_quantizer, {}
+    if isinstance(getattr(fake, "config", None), IntxFakeQuantizeConfig) and fake.config.range_learning:
+        if not isinstance(config.base_config, (IntxWeightOnlyConfig, Int8DynamicActivationIntxWeightConfig, NoneType)):
+            raise NotImplementedError(f"[QATConfig] {type(config.base_config).__name__} has no trained scales")
+        options = {"custom_scale": fake.scale.detach(), "custom_zero_point": fake.zero_point.detach().to(_C.int8)}
     ordinary = _ordinary(module)
-    return ordinary if config.base_config is None else handler_of(type(config.base_config))(ordinary, config.base_config)
+    return ordinary if config.base_config is None else handler_of(type(config.base_config))(ordinary, config.base_config, **options)
 
 
 @dataclass
