@@ -49,13 +49,9 @@ Tensor added_mask(const Tensor& mask, DType dtype) {
   return ops::masked_fill(ops::zeros(mask.sizes(), dtype, mask.device()), ops::logical_not(mask), -HUGE_VAL);
 }
 
-}  // namespace
-
-Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
-                                    bool is_causal, std::optional<double> scale, bool allow_cudnn) {
-  check(!(mask && is_causal), "Explicit attn_mask should not be set when is_causal=True");
-  const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));
-  if (mask && mask.meta().requires_grad) return with_scores(query, key, value, mask, is_causal, factor);
+// Attention with a mask that is added, or a bool mask that is true for scores that -inf replaces.
+Tensor in_blocks(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool is_causal,
+                 double factor, bool allow_cudnn) {
   const Sizes result = shape_rules::attention(Arg(query.get()), Arg(key.get()), Arg(value.get()), Arg(mask.get()));
   const Sizes batch_shape(result.begin(), result.end() - 2);
   Sizes batches{1, 1};
@@ -64,7 +60,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   if (mask) {
     Sizes scores = batch_shape;
     scores.insert(scores.end(), {query.size(-2), key.size(-2)});
-    bias = as_batches(ops::expand(added_mask(mask, query.dtype()), scores), batch_shape, batches);
+    bias = as_batches(ops::expand(mask, scores), batch_shape, batches);
   }
   const Tensors outputs =
       ops::attention_forward(as_batches(query, batch_shape, batches), as_batches(key, batch_shape, batches),
@@ -72,13 +68,32 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   return ops::reshape(outputs[0], result);
 }
 
+}  // namespace
+
+Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
+                                    bool is_causal, std::optional<double> scale, bool allow_cudnn) {
+  check(!(mask && is_causal), "Explicit attn_mask should not be set when is_causal=True");
+  const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));
+  if (mask && mask.meta().requires_grad) return with_scores(query, key, value, mask, is_causal, factor);
+  return in_blocks(query, key, value, mask ? added_mask(mask, query.dtype()) : Tensor(), is_causal, factor,
+                   allow_cudnn);
+}
+
 Tensor attention_with_nan(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
                           double scale) {
-  const Tensor result = scaled_dot_product_attention(query, key, value, mask, false, scale, false);
+  const bool excludes = mask.dtype() == DType::kBool;
+  // The kernels of other devices add masks. Scores that are NaN stay NaN there.
+  const bool selects = query.device().type == DeviceType::kCPU || query.device().type == DeviceType::kMeta;
+  const Tensor given = excludes && !selects ? added_mask(ops::logical_not(mask), query.dtype()) : mask;
+  const Tensor result = mask.meta().requires_grad ? with_scores(query, key, value, mask, /*is_causal=*/false, scale)
+                                                  : in_blocks(query, key, value, given, false, scale, false);
   if (key.size(-2) == 0) return result;  // sums of nothing
-  const Tensor largest = mask.dim() == 0 ? mask : ops::amax(mask, Sizes{-1}, true);
-  const Tensor is_masked = ops::eq(largest, -HUGE_VAL);
-  return ops::masked_fill(result, is_masked, std::numeric_limits<double>::quiet_NaN());
+  const auto over_row = [&](auto reduce) { return mask.dim() == 0 ? mask : reduce(mask); };
+  const Tensor is_masked =
+      excludes ? over_row([](const Tensor& row) { return ops::all(row, Sizes{-1}, true); })
+               : ops::eq(over_row([](const Tensor& row) { return ops::amax(row, Sizes{-1}, true); }), -HUGE_VAL);
+  const Tensor ones = ops::ones(is_masked.sizes(), query.dtype(), query.device());
+  return ops::mul(result, ops::masked_fill(ones, is_masked, std::numeric_limits<double>::quiet_NaN()));
 }
 
 }  // namespace tt::composites

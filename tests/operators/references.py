@@ -121,35 +121,43 @@ def batch_norm(input, running_mean, running_var, weight, bias, training: bool, e
     return affine(value, per_channel(weight, n), per_channel(bias, n))
 
 
+def softmax_attention(query, key, value, mask, scale: float):
+    """softmax(query key^T scale + mask) value; -inf replaces the scores where a bool mask is true."""
+    scores = np.matmul(query, np.swapaxes(key, -2, -1)) * scale
+    scores = np.where(mask, -np.inf, scores) if mask.dtype == bool else scores + mask
+    return np.matmul(scipy.special.softmax(scores, -1), value)
+
+
 ACTIVATIONS = {
     "none": lambda x: x,
     "relu": lambda x: np.maximum(x, 0),
     "relu6": lambda x: np.clip(x, 0, 6),
     "hardswish": lambda x: x * np.clip(x + 3, 0, 6) / 6,
+    "silu": lambda x: x * scipy.special.expit(x),
+    "gelu": lambda x: x * scipy.special.ndtr(x),
+    "gelu_tanh": lambda x: activation(x, True),
+    "sigmoid": scipy.special.expit,
+    "tanh": np.tanh,
+    "hardsigmoid": lambda x: np.clip(x + 3, 0, 6) / 6,
+    "mish": lambda x: x * np.tanh(np.logaddexp(x, 0)),
+    "leaky_relu": lambda x: np.where(x > 0, x, x * 0.01),
+    "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
 }
 
 
 def fused_convolution(input, weight, bias, stride, padding, dilation, groups, running_mean, running_var, norm_weight,
-                      norm_bias, eps: float, added, activation: str):  # fmt: skip
+                      norm_bias, eps: float, added, name: str):  # fmt: skip
     """activation(batch_norm(convolution) + added); the norm and the sum are optional."""
     value = convolution(input, weight, bias, stride, padding, dilation, groups)
     if running_var is not None:
         value = batch_norm(value, running_mean, running_var, norm_weight, norm_bias, False, eps)
-    return ACTIVATIONS[activation](value if added is None else value + added)
-
-
-LINEAR_ACTIVATIONS = {
-    "none": lambda x: x,
-    "gelu": lambda x: x * scipy.special.ndtr(x),
-    "gelu_tanh": lambda x: activation(x, True),
-    "silu": lambda x: x * scipy.special.expit(x),
-}
+    return ACTIVATIONS[name](value if added is None else value + added)
 
 
 def fused_linear(input, weight, bias, added, name: str):
     """activation(input @ weight.T + bias + added); the bias and the sum are optional."""
     value = np.matmul(input, weight.T) + (0 if bias is None else bias)
-    return LINEAR_ACTIVATIONS[name](value if added is None else value + added)
+    return ACTIVATIONS[name](value if added is None else value + added)
 
 
 def vector_norm(x, order: float, axis, keepdims: bool):

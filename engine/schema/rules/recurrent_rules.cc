@@ -109,8 +109,13 @@ Sizes attention_rows(const Arg& query, const Arg& key, const Arg& value, const A
         meta(value).sizes);
   if (!mask.is_none()) {
     const Sizes scores{q[0], q[1], q[2], meta(key).sizes[2]};
-    check(meta(mask).sizes == scores && meta(mask).dtype == meta(query).dtype, "the mask must have the scores' sizes ",
-          scores, " and the query's dtype, got ", describe(meta(mask)));
+    // On the CPU, a bool mask is true for scores that -inf replaces.
+    const DeviceType device = meta(query).device.type;
+    const bool has_dtype =
+        meta(mask).dtype == meta(query).dtype ||
+        (meta(mask).dtype == DType::kBool && (device == DeviceType::kCPU || device == DeviceType::kMeta));
+    check(meta(mask).sizes == scores && has_dtype, "the mask must have the scores' sizes ", scores,
+          " and the query's dtype, got ", describe(meta(mask)));
   }
   return {q[0], q[1], q[2]};
 }

@@ -91,8 +91,7 @@ struct Problem {
   int64_t visible(int64_t row, int64_t j, int64_t n) const {
     return causal ? std::clamp<int64_t>(row + 1 - j, 0, n) : n;
   }
-  const T* mask_row(int64_t, int64_t, int64_t) const { return nullptr; }
-  int64_t mask_step() const { return 0; }
+  MaskRow<T> mask_row(int64_t, int64_t, int64_t) const { return {}; }
   int64_t row_block() const { return std::min(o.rows.longest(), kRows); }
   int64_t column_block() const { return std::min(o.columns.longest(), kColumns); }
   // The elements before the selected rows or columns, of `elements` each, in a contiguous tensor of all tokens.

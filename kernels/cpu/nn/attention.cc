@@ -52,7 +52,7 @@ struct Problem : AttentionShape {
         key(with_contiguous_rows(k, kDTypeOf<In>)),
         value(with_contiguous_rows(v, kDTypeOf<In>)),
         scale(static_cast<T>(factor)) {
-    if (m) mask = m.dtype() == kDTypeOf<T> ? m : converted_mask(m, kDTypeOf<T>);
+    if (m) mask = m.dtype() == kDTypeOf<T> || m.dtype() == DType::kBool ? m : converted_mask(m, kDTypeOf<T>);
     check(std::max(depth, width) <= INT_MAX, "heads of ", std::max(depth, width), " elements are too large");
     check_countable(columns, depth + width);
   }
@@ -69,12 +69,13 @@ struct Problem : AttentionShape {
   int64_t visible(int64_t row, int64_t j, int64_t n) const {
     return causal ? std::clamp<int64_t>(row + 1 - j, 0, n) : n;
   }
-  const T* mask_row(int64_t batch, int64_t row, int64_t column) const {
-    if (!mask) return nullptr;
-    return mask.template data_as<T>() + batch / heads * mask.stride(0) + batch % heads * mask.stride(1) +
-           row * mask.stride(2) + column * mask.stride(3);
+  MaskRow<T> mask_row(int64_t batch, int64_t row, int64_t column) const {
+    if (!mask) return {};
+    const int64_t at = batch / heads * mask.stride(0) + batch % heads * mask.stride(1) + row * mask.stride(2) +
+                       column * mask.stride(3);
+    if (mask.dtype() == DType::kBool) return {nullptr, mask.template data_as<bool>() + at, mask.stride(3)};
+    return {mask.template data_as<T>() + at, nullptr, mask.stride(3)};
   }
-  int64_t mask_step() const { return mask ? mask.stride(3) : 0; }
   // The multiplications of products of `m` rows with all columns, of `depths` elements in all.
   double work(int64_t m, int64_t depths) const {
     return static_cast<double>(m) * static_cast<double>(columns) * static_cast<double>(depths);

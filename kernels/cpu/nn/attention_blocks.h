@@ -8,7 +8,7 @@
 //   scale                         the factor of the scores
 //   q(batch, row), k(batch, column), v(batch, column) -> Operand<In>
 //   columns_before(end), visible(row, j, n)     which columns the rows attend to
-//   mask_row(batch, row, column), mask_step()   the mask of a row, or null
+//   mask_row(batch, row, column) -> MaskRow<T>  the mask of a row, from a column on
 //   row_block(), column_block()                 the largest blocks that any batch has
 #pragma once
 
@@ -108,11 +108,24 @@ template <typename T, typename Step, typename Last, typename Join>
   for (; i < n; ++i) last(lanes[0], i);
   return lanes[0];
 }
-// row[i] = row[i] * scale, plus mask[i * step] if there is a mask. Returns the maximum; ignores NaN.
+// The mask of a row of scores, whose entries are `step` elements apart: numbers that are added, or which scores are
+// replaced by -inf whatever they are. Neither: no mask.
 template <typename T>
-TT_CLONES T scale_row(T* __restrict row, int64_t n, T scale, const T* mask, int64_t step) {
-  if (mask) {
-    for (int64_t i = 0; i < n; ++i) row[i] = row[i] * scale + mask[i * step];
+struct MaskRow {
+  const T* added = nullptr;
+  const bool* excluded = nullptr;
+  int64_t step = 0;
+};
+
+// row[i] = row[i] * scale, with the mask. Returns the maximum; ignores NaN.
+template <typename T>
+TT_CLONES T scale_row(T* __restrict row, int64_t n, T scale, MaskRow<T> mask) {
+  if (mask.added) {
+    for (int64_t i = 0; i < n; ++i) row[i] = row[i] * scale + mask.added[i * mask.step];
+    scale = 1;
+  } else if (mask.excluded) {
+    constexpr T kInfinity = std::numeric_limits<T>::infinity();
+    for (int64_t i = 0; i < n; ++i) row[i] = mask.excluded[i * mask.step] ? -kInfinity : row[i] * scale;
     scale = 1;
   }
   const auto keep_larger = [](auto& most, const auto& x) { most = x > most ? x : most; };
@@ -124,6 +137,11 @@ TT_CLONES T scale_row(T* __restrict row, int64_t n, T scale, const T* mask, int6
         keep_larger(most, scaled);
       },
       [&](T& most, int64_t i) { keep_larger(most, row[i] *= scale); }, keep_larger);
+}
+// The gradients of scores that the mask has replaced, also where the row's are NaN.
+template <typename T>
+void clear_excluded(T* grads, int64_t n, MaskRow<T> mask) {
+  for (int64_t i = 0; i < n; ++i) grads[i] = mask.excluded[i * mask.step] ? T(0) : grads[i];
 }
 template <typename T>
 TT_CLONES T sum_of(const T* x, int64_t n) {
@@ -284,7 +302,7 @@ class Forward {
       for (int64_t r = 0; r < m; ++r) {
         T* const row = scores_.get() + r * n;
         const int64_t visible = p_.visible(i + r, j, n);
-        const T largest = scale_row(row, visible, p_.scale, p_.mask_row(batch, i + r, j), p_.mask_step());
+        const T largest = scale_row(row, visible, p_.scale, p_.mask_row(batch, i + r, j));
         const T correction = rows.add_scores(r, row, visible, largest);
         std::fill(row + visible, row + n, T(0));
         if (correction != 1 && j > 0) multiply_row(sums + r * p_.width, p_.width, correction);
@@ -345,6 +363,8 @@ class Backward {
         product(m, n, p_.width, g, transpose(p_.v(batch, j)), grads_.get(), false);
         for (int64_t r = 0; r < m; ++r) {
           score_grad_row(grads_.get() + r * n, weights_.get() + r * n, n, delta_[i + r], p_.scale);
+          const MaskRow<T> mask = p_.mask_row(batch, i + r, j);
+          if (mask.excluded) clear_excluded(grads_.get() + r * n, n, mask);
           low_grads_.convert(r * n, n);
         }
         product(m, p_.depth, n, {low_grads_.data(), n}, p_.k(batch, j), dq + i * p_.depth, true);
@@ -359,7 +379,7 @@ class Backward {
   void compute_weights(int64_t batch, int64_t row, int64_t j, int64_t n, T logsumexp, int64_t at) {
     T* const weights = weights_.get() + at;
     const int64_t visible = logsumexp == -std::numeric_limits<T>::infinity() ? 0 : p_.visible(row, j, n);
-    scale_row(weights, visible, p_.scale, p_.mask_row(batch, row, j), p_.mask_step());
+    scale_row(weights, visible, p_.scale, p_.mask_row(batch, row, j));
     exp_row(weights, visible, logsumexp);
     std::fill(weights + visible, weights + n, T(0));
     low_weights_.convert(at, n);
