@@ -23,18 +23,37 @@ bool is_convolution(const Op& op) {
   return op.id == op_id::kConv1d || op.id == op_id::kConv2d || op.id == op_id::kConv3d || op.id == op_id::kConvolution;
 }
 
+bool is_number(const Arg& arg, double value) {
+  return arg.is_real_number() && arg.to_double() == value && std::signbit(arg.to_double()) == std::signbit(value);
+}
+
 // The activation that fused_convolution has for the call; nothing if it has none.
 std::optional<std::string_view> activation_of(const Instruction& call) {
+  const auto with_default = [&](std::string_view name) {
+    const double value = call.op->params[1].default_value.to_double();
+    return is_number(arg_of(call, 1), value) ? std::optional(name) : std::nullopt;
+  };
   switch (call.op->id) {
     case op_id::kRelu: return "relu";
     case op_id::kRelu6: return "relu6";
     case op_id::kHardswish: return "hardswish";
-    case op_id::kHardtanh: {
-      const Arg &low = arg_of(call, 1), &high = arg_of(call, 2);
-      const bool is_relu6 = low.is_real_number() && high.is_real_number() && low.to_double() == 0 &&
-                            !std::signbit(low.to_double()) && high.to_double() == 6;
-      return is_relu6 ? std::optional<std::string_view>("relu6") : std::nullopt;
+    case op_id::kHardsigmoid: return "hardsigmoid";
+    case op_id::kSilu: return "silu";
+    case op_id::kGeluErf: return "gelu";
+    case op_id::kGeluTanh: return "gelu_tanh";
+    case op_id::kMish: return "mish";
+    case op_id::kSigmoid: return "sigmoid";
+    case op_id::kTanh: return "tanh";
+    case op_id::kLeakyRelu: return with_default("leaky_relu");
+    case op_id::kElu: return with_default("elu");
+    case op_id::kGelu: {
+      const Arg& approximate = arg_of(call, 1);
+      if (approximate.kind != Arg::Kind::kString) return std::nullopt;
+      return approximate.string() == "tanh" ? "gelu_tanh" : "gelu";
     }
+    case op_id::kHardtanh:
+      return is_number(arg_of(call, 1), 0) && is_number(arg_of(call, 2), 6) ? std::optional<std::string_view>("relu6")
+                                                                            : std::nullopt;
     default: return std::nullopt;
   }
 }

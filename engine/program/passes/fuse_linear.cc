@@ -26,6 +26,9 @@ std::string_view activation_of(const Instruction& call) {
     case op_id::kGeluErf: return "gelu";
     case op_id::kGeluTanh: return "gelu_tanh";
     case op_id::kSilu: return "silu";
+    case op_id::kRelu: return "relu";
+    case op_id::kSigmoid: return "sigmoid";
+    case op_id::kTanh: return "tanh";
     case op_id::kGelu: {
       const Arg& approximate = arg_of(call, 1);
       if (approximate.kind != Arg::Kind::kString) return "";

@@ -176,10 +176,10 @@ Sizes fused_linear(const Arg& input, const Arg& weight, const Arg& bias, const A
   check(sizes_of(weight).size() == 2, "expected a weight that is a matrix, got ", sizes_of(weight));
   const Sizes result = linear(input, weight, bias);
   check(added.is_none() || sizes_of(added) == result, "expected added to have the result's size ", result);
-  constexpr std::string_view kActivations[] = {"none", "gelu", "gelu_tanh", "silu"};
+  constexpr std::string_view kActivations[] = {"none", "relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh"};
   check(ErrorKind::kValue,
         std::find(std::begin(kActivations), std::end(kActivations), activation) != std::end(kActivations),
-        "expected an activation none, gelu, gelu_tanh or silu, got ", activation);
+        "expected an activation none, relu, gelu, gelu_tanh, silu, sigmoid or tanh, got ", activation);
   return result;
 }
 

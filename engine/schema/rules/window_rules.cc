@@ -1,5 +1,6 @@
 // Rules for sliding windows: convolutions and pooling.
 #include <algorithm>
+#include <iterator>
 
 #include "engine/schema/checked_math.h"
 #include "engine/schema/error.h"
@@ -130,10 +131,14 @@ Sizes fused_convolution(const Arg& input, const Arg& weight, const Arg& bias, Si
     batch_norm(Arg(&normalised), running_mean, running_var, norm_weight, norm_bias, /*training=*/false);
   }
   check(added.is_none() || sizes_of(added) == result, "expected added to have the result's size ", result);
-  constexpr std::string_view kActivations[] = {"none", "relu", "relu6", "hardswish"};
+  constexpr std::string_view kActivations[] = {"none", "relu",       "relu6",     "hardswish", "hardsigmoid",
+                                               "silu", "gelu",       "gelu_tanh", "mish",      "sigmoid",
+                                               "tanh", "leaky_relu", "elu"};
   check(ErrorKind::kValue,
         std::find(std::begin(kActivations), std::end(kActivations), activation) != std::end(kActivations),
-        "expected an activation none, relu, relu6 or hardswish, got ", activation);
+        "expected an activation none, relu, relu6, hardswish, hardsigmoid, silu, gelu, gelu_tanh, mish, sigmoid, tanh, "
+        "leaky_relu or elu, got ",
+        activation);
   return result;
 }
 

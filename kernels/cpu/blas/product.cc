@@ -106,9 +106,17 @@ struct Problem {
     dnnl::post_ops steps;
     if (epilogue.added) steps.append_binary(dnnl::algorithm::binary_add, added);
     using Activation = ProductEpilogue::Activation;
-    if (epilogue.activation == Activation::kGelu) steps.append_eltwise(1, dnnl::algorithm::eltwise_gelu_erf, 0, 0);
-    if (epilogue.activation == Activation::kGeluTanh) steps.append_eltwise(1, dnnl::algorithm::eltwise_gelu_tanh, 0, 0);
-    if (epilogue.activation == Activation::kSilu) steps.append_eltwise(1, dnnl::algorithm::eltwise_swish, 1, 0);
+    const auto append = [&](dnnl::algorithm algorithm, float alpha = 0) {
+      steps.append_eltwise(1, algorithm, alpha, 0);
+    };
+    switch (epilogue.activation) {
+      case Activation::kGelu: append(dnnl::algorithm::eltwise_gelu_erf); break;
+      case Activation::kGeluTanh: append(dnnl::algorithm::eltwise_gelu_tanh); break;
+      case Activation::kSilu: append(dnnl::algorithm::eltwise_swish, 1); break;
+      case Activation::kSigmoid: append(dnnl::algorithm::eltwise_logistic); break;
+      case Activation::kTanh: append(dnnl::algorithm::eltwise_tanh); break;
+      case Activation::kNone: break;
+    }
     dnnl::primitive_attr made;  // a copy of onednn_attributes() would share its state
     made.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     made.set_post_ops(steps);

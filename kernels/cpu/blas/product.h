@@ -10,7 +10,7 @@ namespace tt::cpu {
 
 // What follows a product: c = activation(a x b + bias + added).
 struct ProductEpilogue {
-  enum class Activation : uint8_t { kNone, kGelu, kGeluTanh, kSilu };
+  enum class Activation : uint8_t { kNone, kGelu, kGeluTanh, kSilu, kSigmoid, kTanh };
 
   const void* added = nullptr;  // m x n, row-major and contiguous, of c's dtype; or null
   Activation activation = Activation::kNone;

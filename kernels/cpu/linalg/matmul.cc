@@ -1,5 +1,6 @@
 // matmul, linear, fused_linear and addmm_activation: batches of matrix products.
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -99,12 +100,25 @@ void multiply_complex(const Tensor& input, const Tensor& other, Tensor& out) {
   });
 }
 
-ProductEpilogue::Activation epilogue_activation(std::string_view name) {
+// An activation of fused_linear: that of the product's kernel, and the operator. oneDNN's ReLU makes 0 of NaN: the
+// operator computes it in place.
+struct LinearActivation {
+  std::string_view name;
+  ProductEpilogue::Activation epilogue;
+  uint16_t op;
+};
+
+// Null for none.
+const LinearActivation* find_activation(std::string_view name) {
   using Activation = ProductEpilogue::Activation;
-  return name == "gelu"        ? Activation::kGelu
-         : name == "gelu_tanh" ? Activation::kGeluTanh
-         : name == "silu"      ? Activation::kSilu
-                               : Activation::kNone;
+  static constexpr LinearActivation kActivations[] = {
+      {"relu", Activation::kNone, op_id::kRelu},          {"gelu", Activation::kGelu, op_id::kGeluErf},
+      {"silu", Activation::kSilu, op_id::kSilu},          {"gelu_tanh", Activation::kGeluTanh, op_id::kGeluTanh},
+      {"sigmoid", Activation::kSigmoid, op_id::kSigmoid}, {"tanh", Activation::kTanh, op_id::kTanh},
+  };
+  const auto* const found = std::find_if(std::begin(kActivations), std::end(kActivations),
+                                         [&](const LinearActivation& each) { return each.name == name; });
+  return found == std::end(kActivations) ? nullptr : found;
 }
 
 // out += number. `number` has one element.
@@ -154,21 +168,28 @@ void fused_linear(const Tensor& input, const Tensor& weight, const Tensor& bias,
   check_linear_bias(weight, bias);
   if (out.numel() == 0) return;
   const Tensor summand = contiguous(added), b = contiguous(bias);
+  const LinearActivation* const active = find_activation(activation);
   if (input.dim() >= 2 && !(bias && bias.numel() == 1) && input.numel() != 0) {
     const Tensor columns = transposed(weight);
     MatmulOperand left(input, true), right(columns, false);
     if (left.fold()) {
       const Gemm g{out.dtype(), left.rows, right.columns, left.columns, left.matrix, right.matrix, out.data()};
-      const ProductEpilogue epilogue{summand ? summand.data() : nullptr, epilogue_activation(activation)};
-      if (product_with(g, b ? b.data() : nullptr, &weight, epilogue)) return;
+      const ProductEpilogue epilogue{summand ? summand.data() : nullptr,
+                                     active ? active->epilogue : ProductEpilogue::Activation::kNone};
+      if (product_with(g, b ? b.data() : nullptr, &weight, epilogue)) {
+        if (active && epilogue.activation == ProductEpilogue::Activation::kNone) {
+          ProductChain chain(out);
+          chain.apply(active->op);
+          run_chain(chain.steps(), out);
+        }
+        return;
+      }
     }
   }
   linear(input, weight, bias, out);
   ProductChain chain(out);
   if (summand) chain.add(summand, int64_t{1});
-  if (activation == "gelu") chain.apply(op_id::kGeluErf);
-  if (activation == "gelu_tanh") chain.apply(op_id::kGeluTanh);
-  if (activation == "silu") chain.apply(op_id::kSilu);
+  if (active) chain.apply(active->op);
   if (!chain.steps().empty()) run_chain(chain.steps(), out);
 }
 

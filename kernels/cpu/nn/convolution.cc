@@ -5,16 +5,20 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "engine/device/cancellation.h"
 #include "engine/device/parallel.h"
 #include "engine/schema/layout.h"
+#include "engine/schema/op_ids.h"
 #include "kernels/common/iteration/element.h"
 #include "kernels/cpu/blas/onednn.h"
 #include "kernels/cpu/blas/packed_weights.h"
 #include "kernels/cpu/blas/product.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
+#include "kernels/cpu/iteration/chain.h"
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
@@ -515,7 +519,7 @@ class Epilogue {
   // Requires sizes that the shape rule accepts. `out` is contiguous or channels last.
   Epilogue(const Tensor& mean, const Tensor& var, const Tensor& weight, const Tensor& bias, double eps,
            const Tensor& added, std::string_view activation, const Tensor& out)
-      : out_(out), activation_(activation_of(activation)) {
+      : out_(out), activation_(activation_of(activation)), op_(operator_of(activation)) {
     if (added) {
       if (added.dtype() == out.dtype() && added.strides() == out.strides()) {
         added_ = added;
@@ -545,9 +549,21 @@ class Epilogue {
         finish_rows(end - begin, channels, norm, part(begin * channels), activation_, y + begin * channels);
       });
     }
+    if (op_ != 0) apply_operator(first, count);
   }
 
  private:
+  // Applies the activation's operator to the images, which are still in the caches, in place.
+  void apply_operator(int64_t first, int64_t count) const {
+    Sizes sizes = out_.sizes();
+    sizes[0] = count;
+    Tensor images = view_of(out_, Geometry{sizes, out_.strides(), out_->offset + first * out_.stride(0), true});
+    const Op& op = *find_op(op_);
+    std::vector<Arg> args = {Arg(images.get())};
+    for (const Param& param : op.params.subspan(1)) args.push_back(param.default_value);
+    const ChainStep step{&op, args, out_.dtype()};
+    run_chain({&step, 1}, images);
+  }
   static int64_t grain(int64_t elements) {
     constexpr int64_t kGrain = 32 << 10;  // elements per thread
     return std::max<int64_t>(1, kGrain / std::max<int64_t>(elements, 1));
@@ -557,10 +573,20 @@ class Epilogue {
     if (name == "relu6") return Activation::kRelu6;
     return name == "hardswish" ? Activation::kHardswish : Activation::kNone;
   }
+  // The operator of an activation that the loops do not have, so that its bits are those of the single call; or 0.
+  static uint16_t operator_of(std::string_view name) {
+    static const auto* const operators = new absl::flat_hash_map<std::string_view, uint16_t>{
+        {"silu", op_id::kSilu},       {"gelu", op_id::kGeluErf}, {"gelu_tanh", op_id::kGeluTanh},
+        {"sigmoid", op_id::kSigmoid}, {"tanh", op_id::kTanh},    {"hardsigmoid", op_id::kHardsigmoid},
+        {"mish", op_id::kMish},       {"elu", op_id::kElu},      {"leaky_relu", op_id::kLeakyRelu}};
+    const auto found = operators->find(name);
+    return found == operators->end() ? 0 : found->second;
+  }
 
   const Tensor out_;
   const Activation activation_;
-  Tensor added_;  // undefined, or with the layout of out_
+  const uint16_t op_;  // 0: none
+  Tensor added_;       // undefined, or with the layout of out_
   std::optional<RunningNorm<T>> norm_;
 };
 

@@ -85,8 +85,27 @@ def test_parameters_and_statistics_are_read_at_every_run():
     assert not torch.equal(before, program(x))
 
 
+ACTIVATIONS = {
+    "relu": F.relu, "relu6": F.relu6, "hardswish": F.hardswish, "hardsigmoid": F.hardsigmoid, "silu": F.silu,
+    "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "sigmoid": torch.sigmoid, "tanh": torch.tanh,
+    "mish": F.mish, "leaky_relu": F.leaky_relu, "elu": F.elu,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_activations(name, layout):
+    conv, norm = nn.Conv2d(8, 16, 3, padding=1), trained(nn.BatchNorm2d(16)).eval()
+    for f in (lambda x: ACTIVATIONS[name](norm(conv(x))), lambda x: ACTIVATIONS[name](conv(x))):
+        x = (torch.randn(5, 8, 24, 20) * 3).contiguous(memory_format=layout)
+        program = trace(f, x)
+        text = program.explain(x).split("# after")[-1]
+        assert f"activation='{name}'" in text and f"= {name}(" not in text
+        same(program(x), f(x))
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-@pytest.mark.parametrize("activation", [F.relu, F.relu6, F.hardswish])
+@pytest.mark.parametrize("activation", ACTIVATIONS.values(), ids=list(ACTIVATIONS))
 def test_special_values(value, activation):
     conv, norm = nn.Conv2d(4, 8, 3, padding=1), trained(nn.BatchNorm2d(8)).eval()
 

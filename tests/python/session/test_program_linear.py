@@ -17,7 +17,8 @@ def final(program, *args) -> str:
 
 
 ACTIVATIONS = {
-    "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "silu": F.silu,
+    "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "silu": F.silu, "relu": torch.relu,
+    "sigmoid": torch.sigmoid, "tanh": torch.tanh,
 }  # fmt: skip
 
 
