@@ -149,6 +149,7 @@ class ProgramRun {
     put_inputs(inputs, &slots_);
     if (const Account* account = CallScope::current().account.get()) host_room_ = account->host_room();
     for (const Tensor& tensor : inputs.read) protected_.insert(tensor->storage.get());
+    for (const Tensor& tensor : inputs.constants) protected_.insert(tensor->storage.get());
     for (const Tensor& tensor : inputs.written) protected_.erase(tensor->storage.get());
   }
 
@@ -212,6 +213,7 @@ void put_inputs(const ProgramInputs& inputs, SlotTable* slots) {
   Slot name = 0;
   for (const Tensor& tensor : inputs.read) slots->put(++name, {tensor, nullptr});
   for (const Tensor& tensor : inputs.written) slots->put(++name, {tensor, nullptr});
+  for (const Tensor& tensor : inputs.constants) slots->put(++name, {tensor, nullptr});
 }
 
 void check_program(const Program& program, size_t inputs) {

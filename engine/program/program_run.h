@@ -21,10 +21,12 @@ namespace tt {
 // NotImplementedError) with the index of the instruction.
 void check_program(const Program& program, size_t inputs);
 
-// The values of the names 1, 2, ..., of which the Program may change the last `written` in place.
+// The values of the names 1, 2, ..., of which the Program may change `written` in place. `constants` follow the inputs,
+// if a pass has made any (passes/fold_constants.h).
 struct ProgramInputs {
   absl::Span<const Tensor> read;
   absl::Span<const Tensor> written;
+  absl::Span<const Tensor> constants = {};
 };
 
 // Returns the outputs. Requires check_program() with the number of inputs. `describe_site` returns the source line of

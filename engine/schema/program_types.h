@@ -42,6 +42,9 @@ class ProgramTypes {
   // Requires that the Program defines the name, or that it is an input's.
   const TensorMeta& of(Slot slot) const { return metas_[slot]; }
   bool contains(Slot slot) const { return slot < metas_.size() && known_[slot]; }
+  // The value that a view of a differentiable operator shares its storage with, which is no such view; of other values
+  // themselves. Requires the same.
+  Slot base_of(Slot slot) const { return bases_[slot] == 0 ? slot : bases_[slot]; }
 
  private:
   const TensorMeta* find(Slot slot) const;

@@ -60,6 +60,7 @@ std::vector<const TensorMeta*> metas_of(const ProgramInputs& inputs) {
   std::vector<const TensorMeta*> metas;
   for (const Tensor& tensor : inputs.read) metas.push_back(tensor.get());
   for (const Tensor& tensor : inputs.written) metas.push_back(tensor.get());
+  for (const Tensor& tensor : inputs.constants) metas.push_back(tensor.get());
   return metas;
 }
 
@@ -91,6 +92,14 @@ size_t end_of_backward(const Program& program) {
   const auto last = std::find_if(instructions.rbegin(), instructions.rend(),
                                  [](const Instruction& instruction) { return instruction.op->id == op_id::kBackward; });
   return static_cast<size_t>(instructions.rend() - last);
+}
+
+std::string describe(const Constants& constants) {
+  if (constants.too_large) {
+    return absl::StrCat("fold_constants, which has not kept values of more than ", Constants::kMaxBytes, " bytes");
+  }
+  return absl::StrCat("fold_constants, which has computed ", constants.values.size(), " values of ", constants.bytes,
+                      " bytes once");
 }
 
 void fuse(const ProgramInputs& inputs, Program* program) {
@@ -129,13 +138,15 @@ void DefinedProgram::check_inputs(const ProgramInputs& inputs) const {
 
 Tensors DefinedProgram::run(const ProgramInputs& inputs) const {
   check_inputs(inputs);
-  const std::shared_ptr<const Program> program = variant_for(inputs);
-  return run_program(*program, inputs, [this](uint32_t site) { return describe_site(site); });
+  const std::shared_ptr<const Compiled> compiled = variant_for(inputs);
+  const std::vector<Tensor> constants = for_session(compiled->constants);
+  return run_program(compiled->program, {inputs.read, inputs.written, constants},
+                     [this](uint32_t site) { return describe_site(site); });
 }
 
-Program DefinedProgram::specialised(const ProgramInputs& inputs,
-                                    absl::FunctionRef<void(const char*, const Program&)> visit) const {
-  const std::vector<const TensorMeta*> metas = metas_of(inputs);
+DefinedProgram::Compiled DefinedProgram::specialised(const ProgramInputs& inputs, Visit visit_with_metas) const {
+  std::vector<const TensorMeta*> metas = metas_of(inputs);
+  const auto visit = [&](const char* pass, const Program& program) { visit_with_metas(pass, program, metas); };
   const bool grad = CallScope::current().grad_enabled;
   Program program;
   if (program_.sizes().empty()) {
@@ -170,8 +181,12 @@ Program DefinedProgram::specialised(const ProgramInputs& inputs,
     visit("rewrite", program);
   }
   // The tape checks gradients for NaN if the session asks for it.
-  if (has_backward(program) && !CallScope::current().detect_anomaly) expand_backward(inputs, &program, visit);
+  if (has_backward(program) && !CallScope::current().detect_anomaly)
+    expand_backward(inputs, &program, visit_with_metas);
   remove_marks(&program);
+  const Constants constants = fold_constants(&program, metas, grad);
+  for (const Tensor& value : constants.values) metas.push_back(value.get());
+  if (!constants.values.empty() || constants.too_large) visit(describe(constants).c_str(), program);
   const bool writes = writes_in_place(program);
   // The tape depends on the order of the calls that it records.
   const bool records = is_recorded(program, ProgramTypes(program, metas, grad));
@@ -216,15 +231,16 @@ Program DefinedProgram::specialised(const ProgramInputs& inputs,
           program);
   }
   if (writes || records) {
-    fuse(inputs, &program);
+    fuse({inputs.read, inputs.written, constants.values}, &program);
     visit("fuse_pointwise", program);
   }
-  return program;
+  return {std::move(program), constants};
 }
 
 // Without the calls of forward and backward, the passes see a backward pass as one call.
-void DefinedProgram::expand_backward(const ProgramInputs& inputs, Program* program,
-                                     absl::FunctionRef<void(const char*, const Program&)> visit) const {
+void DefinedProgram::expand_backward(const ProgramInputs& inputs, Program* program, Visit visit_with_metas) const {
+  const std::vector<const TensorMeta*> metas = metas_of(inputs);
+  const auto visit = [&](const char* pass, const Program& changed) { visit_with_metas(pass, changed, metas); };
   const LeadingValues differentiated(*program, inputs.read.size() + inputs.written.size(), end_of_backward(*program));
   const auto& instructions = program->instructions();
   if (writes_in_place(*program) && std::any_of(instructions.begin(), instructions.end(), is_given_gradients)) {
@@ -233,7 +249,7 @@ void DefinedProgram::expand_backward(const ProgramInputs& inputs, Program* progr
   std::string reason;
   std::optional<Program> expanded = expand(differentiated.program(), inputs, &reason);
   if (!expanded) return visit(absl::StrCat("expand, which has failed: ", reason).c_str(), *program);
-  merge_equal(&*expanded, ProgramTypes(*expanded, metas_of(inputs), CallScope::current().grad_enabled),
+  merge_equal(&*expanded, ProgramTypes(*expanded, metas, CallScope::current().grad_enabled),
               /*recorded=*/false);
   remove_unused(&*expanded);
   std::optional<Program> whole = differentiated.joined(*std::move(expanded));
@@ -242,20 +258,21 @@ void DefinedProgram::expand_backward(const ProgramInputs& inputs, Program* progr
   visit("expand, merge_equal and remove_unused", *program);
 }
 
-std::shared_ptr<const Program> DefinedProgram::variant_for(const ProgramInputs& inputs) const {
+std::shared_ptr<const DefinedProgram::Compiled> DefinedProgram::variant_for(const ProgramInputs& inputs) const {
   std::string signature = signature_of(inputs);
   {
     MutexLock lock(mutex_);
-    if (!variants_.empty() && variants_.front().signature == signature) return variants_.front().program;
+    if (!variants_.empty() && variants_.front().signature == signature) return variants_.front().compiled;
     const auto found = by_signature_.find(signature);
     if (found != by_signature_.end()) {
       variants_.splice(variants_.begin(), variants_, found->second);
-      return variants_.front().program;
+      return variants_.front().compiled;
     }
   }
   const absl::Time start = absl::Now();
-  auto made = std::make_shared<Program>(specialised(inputs, [](const char*, const Program&) {}));
-  const int64_t peak = peak_bytes(*made, metas_of(inputs), CallScope::current().grad_enabled);
+  auto made = std::make_shared<Compiled>(specialised(inputs, [](const char*, const Program&, Metas) {}));
+  const ProgramInputs all{inputs.read, inputs.written, made->constants.values};
+  const int64_t peak = peak_bytes(made->program, metas_of(all), CallScope::current().grad_enabled);
   MutexLock lock(mutex_);
   compiling_ += absl::Now() - start;
   if (by_signature_.contains(signature)) return made;  // another session has made it meanwhile
@@ -283,7 +300,7 @@ ProgramCounters DefinedProgram::counters() const {
   ProgramCounters counters;
   counters.instructions = instructions_;
   counters.compiled_instructions =
-      static_cast<int64_t>((variants_.empty() ? program_ : *variants_.front().program).instructions().size());
+      static_cast<int64_t>((variants_.empty() ? program_ : variants_.front().compiled->program).instructions().size());
   counters.peak_bytes = variants_.empty() ? 0 : variants_.front().peak_bytes;
   counters.signatures = static_cast<int64_t>(variants_.size());
   counters.microseconds = absl::ToInt64Microseconds(compiling_);
@@ -293,8 +310,8 @@ ProgramCounters DefinedProgram::counters() const {
 std::string DefinedProgram::explain(const ProgramInputs& inputs) const {
   check_inputs(inputs);
   std::string text;
-  const auto add = [&](const char* pass, const Program& program) {
-    const int64_t peak = peak_bytes(program, metas_of(inputs), CallScope::current().grad_enabled);
+  const auto add = [&](const char* pass, const Program& program, Metas metas) {
+    const int64_t peak = peak_bytes(program, metas, CallScope::current().grad_enabled);
     absl::StrAppend(&text, "# after ", pass, "; values of at most ", peak, " bytes",
                     has_backward(program) ? " without what the tape saves" : "", "\n", to_string(program));
     check(text.size() <= kMaxExplanation, "[explain_program] the text of a Program with ",

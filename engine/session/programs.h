@@ -17,6 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/mutex.h"
+#include "engine/program/passes/fold_constants.h"
 #include "engine/program/program_run.h"
 #include "engine/schema/error.h"
 #include "engine/schema/program.h"
@@ -76,21 +77,29 @@ class DefinedProgram {
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
-  // The Program for inputs of one signature.
+  // What the passes have made for inputs of one signature. The names of the constants follow those of the inputs.
+  struct Compiled {
+    Program program;
+    Constants constants;
+  };
   struct Variant {
     std::string signature;  // of the inputs
-    std::shared_ptr<const Program> program;
+    std::shared_ptr<const Compiled> compiled;
     int64_t peak_bytes = 0;
 
-    uint64_t bytes() const { return sizeof(Variant) + signature.capacity() + program->bytes(); }
+    uint64_t bytes() const {
+      return sizeof(Variant) + signature.capacity() + compiled->program.bytes() + compiled->constants.bytes;
+    }
   };
+  using Metas = absl::Span<const TensorMeta* const>;
+  // Receives a Program after a pass, and the metadata of its inputs and constants.
+  using Visit = absl::FunctionRef<void(const char* pass, const Program& program, Metas metas)>;
 
   void check_inputs(const ProgramInputs& inputs) const;
-  // Runs the passes that need the inputs, and calls visit(name, program) after each.
-  Program specialised(const ProgramInputs& inputs, absl::FunctionRef<void(const char*, const Program&)> visit) const;
-  void expand_backward(const ProgramInputs& inputs, Program* program,
-                       absl::FunctionRef<void(const char*, const Program&)> visit) const;
-  std::shared_ptr<const Program> variant_for(const ProgramInputs& inputs) const;
+  // Runs the passes that need the inputs.
+  Compiled specialised(const ProgramInputs& inputs, Visit visit) const;
+  void expand_backward(const ProgramInputs& inputs, Program* program, Visit visit) const;
+  std::shared_ptr<const Compiled> variant_for(const ProgramInputs& inputs) const;
   void remove_variants() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string describe_site(uint32_t site) const;
 

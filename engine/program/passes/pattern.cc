@@ -14,16 +14,17 @@ namespace tt {
 namespace {
 
 constexpr double kTolerance = 1e-6;  // relative
+constexpr double kLargest = 1e300;   // infinity equals itself only
 
 }  // namespace
 
 struct Pattern::Node {
-  enum class Kind { kCall, kTensor, kList, kNumber, kConstant, kFlag, kNone };
+  enum class Kind { kCall, kEither, kTensor, kList, kNumber, kArgument, kConstant, kFlag, kNone };
   Kind kind;
-  std::string name = {};  // of a tensor, a list or a number
+  std::string name = {};  // of a tensor, a list, a number or an argument
   double value = 0;       // of a constant or a flag
   const Op* op = nullptr;
-  std::vector<std::shared_ptr<const Node>> args = {};
+  std::vector<std::shared_ptr<const Node>> args = {};  // of a call; or what may match instead
 };
 
 class Pattern::Parser {
@@ -34,12 +35,12 @@ class Pattern::Parser {
     for (;;) {
       const std::string first = word();
       if (!take('=')) {
-        std::shared_ptr<const Node> result = expression(first);
+        std::shared_ptr<const Node> result = alternatives(first);
         check(ErrorKind::kValue, rest_.empty(), "expected the end of a pattern before '", rest_, "'");
         check(ErrorKind::kValue, result->kind == Node::Kind::kCall, "expected a pattern to end with a call");
         return result;
       }
-      std::shared_ptr<const Node> part = expression(word());
+      std::shared_ptr<const Node> part = alternatives(word());
       parts_.emplace(first, std::move(part));
     }
   }
@@ -59,13 +60,25 @@ class Pattern::Parser {
     skip_spaces();
     size_t size = 0;
     const auto is_part = [](char c) {
-      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || c == '.';
+      return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+             std::string_view("_$.@-").find(c) != std::string_view::npos;
     };
     while (size < rest_.size() && is_part(rest_[size])) ++size;
     check(ErrorKind::kValue, size > 0, "expected a name or a number in a pattern before '", rest_, "'");
     std::string word(rest_.substr(0, size));
     rest_.remove_prefix(size);
     return word;
+  }
+
+  // One expression, or several separated by `|`.
+  std::shared_ptr<const Node> alternatives(const std::string& first) {
+    std::shared_ptr<const Node> one = expression(first);
+    if (!take('|')) return one;
+    Node node{Node::Kind::kEither};
+    node.args.push_back(std::move(one));
+    do node.args.push_back(expression(word()));
+    while (take('|'));
+    return make(std::move(node));
   }
 
   std::shared_ptr<const Node> expression(const std::string& first) {
@@ -76,7 +89,9 @@ class Pattern::Parser {
     if (first == "True" || first == "False") return make({Kind::kFlag, "", first == "True" ? 1.0 : 0.0});
     if (std::isdigit(static_cast<unsigned char>(first[0])) != 0)
       return make({Kind::kConstant, "", std::strtod(first.c_str(), nullptr)});
+    if (first == "inf" || first == "-inf") return make({Kind::kConstant, "", std::strtod(first.c_str(), nullptr)});
     if (first[0] == '$') return make({Kind::kNumber, first});
+    if (first[0] == '@') return make({Kind::kArgument, first});
     return make({std::isupper(static_cast<unsigned char>(first[0])) != 0 ? Kind::kList : Kind::kTensor, first});
   }
 
@@ -86,7 +101,7 @@ class Pattern::Parser {
     check(ErrorKind::kValue, node.op != nullptr, "expected an operator in a pattern, got ", name);
     while (!take(')')) {
       if (!node.args.empty()) check(ErrorKind::kValue, take(','), "expected ',' in a pattern before '", rest_, "'");
-      node.args.push_back(expression(word()));
+      node.args.push_back(alternatives(word()));
     }
     return make(std::move(node));
   }
@@ -159,6 +174,8 @@ class Pattern::Matcher {
   bool match_arg(const Node& node, const Arg& arg, PatternMatch* match) {
     switch (node.kind) {
       case Node::Kind::kCall: return arg.kind == Arg::Kind::kSlot && match_producer(node, arg.slot, match);
+      case Node::Kind::kEither: return match_either(node, arg, match);
+      case Node::Kind::kArgument: return match->arguments.try_emplace(node.name, arg).second;
       case Node::Kind::kTensor:
         return arg.kind == Arg::Kind::kSlot &&
                match->tensors.try_emplace(node.name, arg.slot).first->second == arg.slot;
@@ -179,9 +196,22 @@ class Pattern::Matcher {
         return match->numbers.try_emplace(node.name, number).first->second == number;
       }
       case Node::Kind::kConstant:
-        return arg.is_real_number() && std::abs(arg.to_double() - node.value) <= kTolerance * std::abs(node.value);
+        return arg.is_real_number() &&
+               (arg.to_double() == node.value ||
+                std::abs(arg.to_double() - node.value) <= kTolerance * std::min(std::abs(node.value), kLargest));
       case Node::Kind::kNone: return arg.is_none();
       case Node::Kind::kFlag: return arg.kind == Arg::Kind::kBool && (arg.integer != 0) == (node.value != 0);
+    }
+    return false;
+  }
+
+  bool match_either(const Node& node, const Arg& arg, PatternMatch* match) {
+    const PatternMatch before = *match;
+    const auto parts_before = parts_;
+    for (const std::shared_ptr<const Node>& each : node.args) {
+      if (match_arg(*each, arg, match)) return true;
+      *match = before;
+      parts_ = parts_before;
     }
     return false;
   }

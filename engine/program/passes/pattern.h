@@ -6,8 +6,10 @@
 // The last line is the result; earlier lines name parts that it uses. In a call, the operator's name is followed by its
 // arguments, without trailing ones that have their defaults. A lower-case name is a tensor, one in capitals a list of
 // integers, and one that begins with `$` a number; a name that occurs twice stands for the same value. Numbers, None,
-// True and False match equal arguments, numbers with a relative tolerance of 1e-6, because programs round constants.
-// The arguments of add and mul match in both orders. `max_dim(...)` is its first result.
+// True and False match equal arguments, numbers with a relative tolerance of 1e-6, because programs round constants;
+// inf and -inf match themselves. A name that begins with `@` is any other argument, of the kind that it may have.
+// `a | b` matches what a matches, or what b does: the first that fits. The arguments of add and mul match in both
+// orders. `max_dim(...)` is its first result.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +29,8 @@ struct PatternMatch {
   absl::flat_hash_map<std::string, Slot> tensors;
   absl::flat_hash_map<std::string, std::vector<int64_t>> lists;
   absl::flat_hash_map<std::string, double> numbers;
-  std::vector<int> instructions;  // those that the pattern consists of, without the one of its result
+  absl::flat_hash_map<std::string, Arg> arguments;  // which point into the Program
+  std::vector<int> instructions;                    // those that the pattern consists of, without the one of its result
 };
 
 // Immutable after construction; thread-safe.

@@ -1,6 +1,9 @@
 #include "engine/program/passes/rewrite.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,16 +16,27 @@
 #include "engine/program/passes/pattern.h"
 #include "engine/program/passes/remove_unused.h"
 #include "engine/schema/op.h"
+#include "engine/schema/op_ids.h"
 
 namespace tt {
 namespace {
+
+// A call before the one that replaces a pattern, which reads its result as prepared(i).
+struct Preparation {
+  std::string_view op;
+  std::vector<Arg> args;
+};
 
 // An operator's arguments as owned values; a Program copies them.
 struct Replacement {
   std::string_view op;
   std::vector<Arg> args;
   std::vector<int64_t> integers = {};  // of a list among the arguments
+  std::vector<Preparation> before = {};
 };
+
+// Stands for the result of preparation i until it has a name.
+Arg prepared(size_t i) { return slot_arg(std::numeric_limits<Slot>::max() - i); }
 
 class Types {
  public:
@@ -30,7 +44,16 @@ class Types {
 
   Slot slot(const char* name) const { return match_.tensors.at(name); }
   const TensorMeta& of(const char* name) const { return types_.of(slot(name)); }
+  bool has(const char* name) const { return match_.tensors.contains(name); }
   double number(const char* name) const { return match_.numbers.at(name); }
+  // 1 if the pattern has matched without the number.
+  double factor(const char* name) const {
+    const auto found = match_.numbers.find(name);
+    return found == match_.numbers.end() ? 1 : found->second;
+  }
+  const Arg& argument(const char* name) const { return match_.arguments.at(name); }
+  bool has_list(const char* name) const { return match_.lists.contains(name); }
+  const std::vector<int64_t>& list(const char* name) const { return match_.lists.at(name); }
   // The dimension of a list with one entry, not negative; nothing if it has more.
   std::optional<int64_t> dim(const char* list, const char* tensor) const {
     const std::vector<int64_t>& dims = match_.lists.at(list);
@@ -103,49 +126,79 @@ std::optional<Replacement> silu(const Types& types) { return Replacement{"silu",
 
 std::optional<Replacement> cross_entropy(const Types& types) {
   if (types.dim("D", "x") != std::min<int64_t>(types.of("x").dim() - 1, 1)) return std::nullopt;  // that of the classes
-  return Replacement{"cross_entropy", {slot_arg(types.slot("x")), slot_arg(types.slot("t"))}};
+  return Replacement{"cross_entropy",
+                     {slot_arg(types.slot("x")), slot_arg(types.slot("t")), types.argument("@weight"),
+                      types.argument("@ignored"), types.argument("@reduction")}};
 }
 
-// Of batches of matrices with equal batch dimensions, which the operator requires.
-bool have_equal_batches(const Types& types) {
-  const TensorMeta &q = types.of("q"), &k = types.of("k"), &v = types.of("v");
+// Of batches of matrices with equal batch dimensions, which the operator requires. `key` may be transposed.
+bool have_equal_batches(const Types& types, const char* key) {
+  const TensorMeta &q = types.of("q"), &k = types.of(key), &v = types.of("v");
   const auto same_batch = [&](const TensorMeta& other) {
     return other.dim() == q.dim() && std::equal(q.sizes.begin(), q.sizes.end() - 2, other.sizes.begin());
   };
   return q.dim() >= 3 && same_batch(k) && same_batch(v);
 }
 
+// Whether the lists A and B are the last two dimensions, or P permutes nothing but these.
 bool swaps_last(const Types& types, const char* tensor) {
-  const auto a = types.dim("A", tensor), b = types.dim("B", tensor);
   const int64_t last = types.of(tensor).dim() - 1;
+  if (types.has_list("P")) {
+    const std::vector<int64_t>& dims = types.list("P");
+    if (static_cast<int64_t>(dims.size()) != last + 1 || last < 1) return false;
+    for (int64_t d = 0; d <= last; ++d) {
+      const int64_t from = dims[static_cast<size_t>(d)], expected = d == last ? last - 1 : d == last - 1 ? last : d;
+      if ((from < 0 ? from + last + 1 : from) != expected) return false;
+    }
+    return true;
+  }
+  const auto a = types.dim("A", tensor), b = types.dim("B", tensor);
   return a && b && std::min(*a, *b) == last - 1 && std::max(*a, *b) == last;
 }
 
-// Whether the scores are those of `q` with the rows of `k`, and the weights sum to 1 over these.
-bool is_attention(const Types& types) {
-  return have_equal_batches(types) && swaps_last(types, "k") && types.is_last("D", "q");
+// A mask of scores that no gradient is recorded of, and that broadcasts to them.
+bool is_mask(const Types& types, const char* name) {
+  const TensorMeta& mask = types.of(name);
+  return !mask.requires_grad && mask.dim() >= 2 && mask.dim() <= types.of("q").dim();
 }
 
-std::optional<Replacement> attention_of(const Types& types, double scale) {
-  if (!is_attention(types)) return std::nullopt;
-  return Replacement{
-      "attention",
-      {slot_arg(types.slot("q")), slot_arg(types.slot("k")), slot_arg(types.slot("v")), Arg(), Arg(false), Arg(scale)}};
+// A bool mask, which the kernels of other devices than the CPU add.
+bool is_selection(const Types& types, const char* name) {
+  return is_mask(types, name) && types.of(name).dtype == DType::kBool && types.of("q").device.type == DeviceType::kCPU;
 }
 
-std::optional<Replacement> attention(const Types& types) { return attention_of(types, types.number("$scale")); }
-std::optional<Replacement> divided_attention(const Types& types) {
-  return attention_of(types, 1 / types.number("$scale"));
-}
-
-std::optional<Replacement> masked_attention(const Types& types) {
-  const TensorMeta& mask = types.of("mask");
-  if (mask.requires_grad || mask.dim() < 2 || mask.dim() > types.of("q").dim() || mask.dtype != types.of("q").dtype)
-    return std::nullopt;
-  if (!is_attention(types)) return std::nullopt;
-  return Replacement{"softmax_attention",
-                     {slot_arg(types.slot("q")), slot_arg(types.slot("k")), slot_arg(types.slot("v")),
-                      slot_arg(types.slot("mask")), Arg(types.number("$scale"))}};
+// The weights of the values sum to 1 over the rows of the keys. `kt` is what the pattern calls keys that are transposed
+// already.
+std::optional<Replacement> attention(const Types& types) {
+  const bool is_transposed = types.has("kt");
+  const char* const key = is_transposed ? "kt" : "k";
+  if (!have_equal_batches(types, key) || !types.is_last("D", "q")) return std::nullopt;
+  if (!is_transposed && !swaps_last(types, "k")) return std::nullopt;
+  const double scale = types.factor("$q") / types.factor("$q_divisor") * types.factor("$k") * types.factor("$scale") /
+                       types.factor("$divisor");
+  if (!std::isfinite(scale)) return std::nullopt;
+  Replacement made{"softmax_attention",
+                   {slot_arg(types.slot("q")), slot_arg(types.slot(key)), slot_arg(types.slot("v"))}};
+  if (is_transposed) {
+    made.args[1] = prepared(made.before.size());
+    made.before.push_back({"transpose", {slot_arg(types.slot("kt")), Arg(int64_t{-2}), Arg(int64_t{-1})}});
+  }
+  if (types.has("mask")) {
+    if (!is_mask(types, "mask") || types.of("mask").dtype != types.of("q").dtype) return std::nullopt;
+    made.args.push_back(slot_arg(types.slot("mask")));
+  } else if (types.has("excluded")) {
+    if (!is_selection(types, "excluded")) return std::nullopt;
+    made.args.push_back(slot_arg(types.slot("excluded")));
+  } else if (types.has("allowed")) {
+    if (!is_selection(types, "allowed")) return std::nullopt;
+    made.args.push_back(prepared(made.before.size()));
+    made.before.push_back({"logical_not", {slot_arg(types.slot("allowed"))}});
+  } else {
+    made.op = "attention";
+    made.args.insert(made.args.end(), {Arg(), Arg(false)});
+  }
+  made.args.push_back(Arg(scale));
+  return made;
 }
 
 // The operator's arguments with its list in the place of its int[] parameter.
@@ -193,12 +246,23 @@ const Rules& rules() {
     add("mul(mul(x, 0.5), add(erf(div(x, 1.41421356)), 1))", &gelu_erf);
     add("mul(mul(x, 0.5), add(erf(mul(x, 0.70710678)), 1))", &gelu_erf);
     add("mul(x, sigmoid(x))", &silu);
-    add("nll_loss(log_softmax(x, D), t)", &cross_entropy);
-    add("nll_loss(log(softmax(x, D)), t)", &cross_entropy);
-    const std::string scores = "s = matmul(q, transpose(k, A, B)) ";
-    add(scores + "matmul(softmax(mul(s, $scale), D), v)", &attention);
-    add(scores + "matmul(softmax(div(s, $scale), D), v)", &divided_attention);
-    add(scores + "matmul(softmax(add(mul(s, $scale), mask), D), v)", &masked_attention);
+    for (const char* logarithms : {"log_softmax(x, D)", "log(softmax(x, D))"})
+      add(absl::StrCat("nll_loss(", logarithms, ", t, @weight, @ignored, @reduction)"), &cross_entropy);
+    // Without the factors of queries and keys if something else reads the products, and with other permutations as they
+    // are.
+    for (const char* factors :
+         {"q_ = mul(q, $q) | div(q, $q_divisor) | q "
+          "k_ = mul(transpose(k, A, B), $k) | transpose(mul(k, $k), A, B) | transpose(k, A, B) | permute(k, P) | kt ",
+          "q_ = mul(q, $q) | div(q, $q_divisor) | q k_ = kt ", "q_ = q k_ = transpose(k, A, B) | permute(k, P) | kt ",
+          "q_ = q k_ = kt "}) {
+      const std::string weights =
+          absl::StrCat(factors,
+                       "s = matmul(q_, k_) | bmm(q_, k_) x = mul(s, $scale) | div(s, $divisor) | s "
+                       "m = masked_fill(x, excluded, -inf) | where(excluded, -inf, x) | where(allowed, x, -inf) | "
+                       "add(x, mask) | x ");
+      add(weights + "matmul(softmax(m, D), v)", &attention);
+      add(weights + "bmm(softmax(m, D), v)", &attention);
+    }
     return made;
   }();
   return *rules;
@@ -206,40 +270,95 @@ const Rules& rules() {
 
 bool has_wide_floats(DType dtype) { return dtype == DType::kFloat32 || dtype == DType::kFloat64; }
 
-// Replaces instruction `index` if it computes the result of a rule's pattern.
-bool rewrite_instruction(Program* program, size_t index, const UseDefs& uses, const ProgramTypes& types) {
-  const Instruction& instruction = program->instructions()[index];
+// The largest name of the Program.
+Slot last_name(const Program& program) {
+  Slot last = 0;
+  for (const Instruction& call : program.instructions()) {
+    for (const Arg& arg : call.args) {
+      for (Slot slot : names_in(arg)) last = std::max(last, slot);
+    }
+    for (Slot slot : call.results) last = std::max(last, slot);
+  }
+  return last;
+}
+
+// The calls of `before`, with new names, whose types are added; nothing if there would be too many names.
+std::optional<std::vector<Instruction>> prepare(const std::vector<Preparation>& before, const Instruction& user,
+                                                Program* program, ProgramTypes* types) {
+  std::vector<Instruction> made;
+  Slot name = before.empty() ? 0 : last_name(*program);
+  for (const Preparation& call : before) {
+    if (++name > Program::kMaxNames) return std::nullopt;
+    Instruction& instruction = made.emplace_back(user);
+    instruction.op = find_op(call.op);
+    instruction.args = program->copy_args(call.args);
+    instruction.results = program->memory().copy(absl::MakeConstSpan(&name, 1));
+    instruction.release = {};
+    instruction.count = 0;
+    types->add(instruction, /*grad_enabled=*/true);
+  }
+  return made;
+}
+
+// Replaces instruction `index` if it computes the result of a rule's pattern. Returns the number of instructions that
+// were inserted before it; nothing if no rule applies.
+std::optional<size_t> rewrite_instruction(Program* program, size_t index, const UseDefs& uses, ProgramTypes* types) {
+  const Instruction instruction = program->instructions()[index];
   const auto found = rules().find(instruction.op->id);
-  if (found == rules().end() || instruction.results.size() != 1) return false;
-  const TensorMeta& result = types.of(instruction.results[0]);
-  if (!has_wide_floats(result.dtype)) return false;
+  if (found == rules().end() || instruction.results.size() != 1) return std::nullopt;
+  const TensorMeta result = types->of(instruction.results[0]);
+  if (!has_wide_floats(result.dtype)) return std::nullopt;
   for (const Rule& rule : found->second) {
     PatternMatch match;
     if (!rule.pattern.match(*program, uses, static_cast<int>(index), &match)) continue;
     const bool same_flags = std::all_of(match.instructions.begin(), match.instructions.end(), [&](int inner) {
       return program->instructions()[static_cast<size_t>(inner)].flags == instruction.flags;
     });
-    const std::optional<Replacement> replacement = same_flags ? rule.build(Types(match, types)) : std::nullopt;
+    const std::optional<Replacement> replacement = same_flags ? rule.build(Types(match, *types)) : std::nullopt;
     if (!replacement) continue;
     const Op& op = *find_op(replacement->op);
-    const std::vector<Arg> args = with_list(op, *replacement);
-    if (!has_result(result, op, args, instruction.flags, types)) continue;
-    Instruction& replaced = program->mutable_instructions()[index];
-    replaced.op = &op;
-    replaced.args = program->copy_args(args);
-    return true;
+    std::vector<Arg> args = with_list(op, *replacement);
+    const auto before = prepare(replacement->before, instruction, program, types);
+    if (!before) continue;
+    for (Arg& arg : args) {
+      for (size_t i = 0; i < before->size(); ++i) {
+        if (arg.kind == Arg::Kind::kSlot && arg.slot == prepared(i).slot) arg.slot = (*before)[i].results[0];
+      }
+    }
+    if (!has_result(result, op, args, instruction.flags, *types)) continue;
+    std::vector<Instruction>& instructions = program->mutable_instructions();
+    instructions[index].op = &op;
+    instructions[index].args = program->copy_args(args);
+    instructions.insert(instructions.begin() + static_cast<std::ptrdiff_t>(index), before->begin(), before->end());
+    return before->size();
   }
-  return false;
+  return std::nullopt;
+}
+
+// softmax(x, dim, dtype=float32) of a float32 tensor is softmax(x, dim).
+void remove_equal_dtypes(Program* program, const ProgramTypes& types) {
+  constexpr size_t kDType = 2;
+  for (Instruction& call : program->mutable_instructions()) {
+    if ((call.op->id != op_id::kSoftmax && call.op->id != op_id::kLogSoftmax) || call.args.size() <= kDType) continue;
+    const Arg &input = call.args[0], &dtype = call.args[kDType];
+    if (input.kind == Arg::Kind::kSlot && dtype.kind == Arg::Kind::kInt &&
+        dtype.integer == static_cast<int64_t>(types.of(input.slot).dtype)) {
+      call.args = call.args.first(kDType);
+    }
+  }
 }
 
 }  // namespace
 
-size_t rewrite(Program* program, const ProgramTypes& types) {
+size_t rewrite(Program* program, const ProgramTypes& given) {
   size_t count = 0;
+  ProgramTypes types = given;
+  remove_equal_dtypes(program, types);
   std::optional<UseDefs> uses(*program);
   for (size_t i = 0; i < program->instructions().size(); ++i) {
-    while (rewrite_instruction(program, i, *uses, types)) {
+    while (const std::optional<size_t> inserted = rewrite_instruction(program, i, *uses, &types)) {
       ++count;
+      i += *inserted;
       const size_t before = program->instructions().size();
       remove_unused(program);
       i -= before - program->instructions().size();  // what it has removed was before it

@@ -2,11 +2,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "engine/dispatch/dispatcher.h"
 #include "engine/program/passes/between_writes.h"
+#include "engine/program/passes/fold_constants.h"
 #include "engine/program/passes/functionalise.h"
 #include "engine/program/passes/fuse_convolutions.h"
 #include "engine/program/passes/fuse_linear.h"
@@ -19,10 +23,13 @@
 #include "engine/program/passes/recompute.h"
 #include "engine/program/passes/remove_identities.h"
 #include "engine/program/passes/remove_unused.h"
+#include "engine/program/passes/rewrite.h"
 #include "engine/program/program_run.h"
 #include "engine/schema/error.h"
 #include "engine/schema/op_ids.h"
 #include "engine/schema/program_types.h"
+#include "engine/session/context.h"
+#include "kernels/cpu/cpu.h"
 
 namespace tt {
 namespace {
@@ -395,6 +402,18 @@ TEST(FuseLinear, TakesASumAndAnActivation) {
   EXPECT_THAT(linear_layer(false, {1}), HasSubstr("%6 = linear(%1, %2)"));  // the kernel for vectors has no epilogue
 }
 
+TEST(FuseLinear, TakesOtherActivations) {
+  for (const char* activation : {"relu", "sigmoid", "tanh", "silu"}) {
+    Program program;
+    add(&program, "linear", {slot(1), slot(2)}, {3});
+    add(&program, activation, {slot(3)}, {4});
+    program.set_outputs({4});
+    fuse_linear(&program, MixedInputs({{64, 80}, {128, 80}}).types(program));
+    EXPECT_EQ(to_string(program), absl::StrCat("%4 = fused_linear(%1, %2, bias=None, added=None, activation='",
+                                               activation, "')\nread %4\n"));
+  }
+}
+
 TEST(FuseLinear, DividesASumBetweenTwoLayers) {
   Program program;
   add(&program, "linear", {slot(1), slot(2)}, {6});
@@ -435,7 +454,13 @@ TEST(FuseConvolutions, TakesWhatFollows) {
   const std::string norm_only = convolved(residual("relu", true), inputs);
   EXPECT_THAT(norm_only, HasSubstr("%7 = " + common));
   EXPECT_THAT(norm_only, HasSubstr("added=None, activation='none')"));
-  EXPECT_THAT(convolved(residual("tanh", false), inputs), HasSubstr("%9 = tanh(%8)"));
+  for (const char* activation : {"silu", "sigmoid", "tanh", "mish", "hardsigmoid", "gelu_tanh"}) {
+    EXPECT_THAT(convolved(residual(activation, false), inputs),
+                HasSubstr(absl::StrCat("%4, activation='", activation, "')")));
+  }
+  EXPECT_THAT(convolved(residual("gelu", false), inputs), HasSubstr("activation='gelu')"));
+  EXPECT_THAT(convolved(residual("leaky_relu", false), inputs), HasSubstr("activation='leaky_relu')"));
+  EXPECT_THAT(convolved(residual("exp", false), inputs), HasSubstr("%9 = exp(%8)"));
 }
 
 TEST(FuseConvolutions, DividesASumBetweenTwoConvolutions) {
@@ -578,6 +603,207 @@ TEST(RemoveIdentities, RemovesProductsWithOne) {
   EXPECT_EQ(to_string(program), "%4 = exp(%1)\n%5 = mul(%4, other=2)\n%6 = mul(%5, other=1)\nread %6\n");
 }
 
+// The Program without the identities that its output depends on.
+std::string without_identities(Program program, const Sizes& sizes = {4, 4}) {
+  remove_identities(&program, Inputs(2, sizes).types(program));
+  remove_unused(&program);
+  return to_string(program);
+}
+
+TEST(RemoveIdentities, RemovesArithmeticThatKeepsTheBits) {
+  Program program;
+  add(&program, "div", {slot(1), Arg(1.0)}, {3});
+  add(&program, "sub", {slot(3), Arg(0.0)}, {4});
+  add(&program, "add", {slot(4), Arg(-0.0)}, {5});
+  add(&program, "neg", {slot(5)}, {6});
+  add(&program, "neg", {slot(6)}, {7});
+  add(&program, "relu", {slot(7)}, {8});
+  add(&program, "relu", {slot(8)}, {9});
+  add(&program, "maximum", {slot(9), slot(9)}, {10});
+  add(&program, "clone", {slot(10)}, {11});
+  add(&program, "to_dtype", {slot(11), Arg(static_cast<int64_t>(DType::kFloat32))}, {12});
+  add(&program, "dropout", {slot(12), Arg(0.5), Arg(false)}, {13});
+  add(&program, "exp", {slot(13)}, {14});
+  program.set_outputs({14});
+  EXPECT_EQ(without_identities(program), "%8 = relu(%1)\n%14 = exp(%8)  # drops %1\nread %14\n");
+}
+
+TEST(RemoveIdentities, KeepsArithmeticThatMayChangeBits) {
+  const std::vector<std::vector<Arg>> sums = {{slot(1), Arg(0.0)},  // makes 0.0 of -0.0
+                                              {slot(1), Arg(int64_t{0})},
+                                              {slot(1), Arg(-0.0), Arg(-1.0)}};
+  for (const std::vector<Arg>& args : sums) {
+    Program program;
+    add(&program, "add", args, {3});
+    add(&program, "exp", {slot(3)}, {4});
+    program.set_outputs({4});
+    EXPECT_THAT(without_identities(program), HasSubstr("add(%1"));
+  }
+  Program differences, dtypes, quotients;
+  add(&differences, "sub", {slot(1), Arg(-0.0)}, {3});
+  add(&differences, "sub", {Arg(0.0), slot(3)}, {4});
+  add(&differences, "exp", {slot(4)}, {5});
+  differences.set_outputs({5});
+  EXPECT_THAT(without_identities(differences), HasSubstr("%4 = sub(input=0, %3)"));
+  add(&dtypes, "to_dtype", {slot(1), Arg(static_cast<int64_t>(DType::kFloat64))}, {3});
+  add(&dtypes, "exp", {slot(3)}, {4});
+  dtypes.set_outputs({4});
+  EXPECT_THAT(without_identities(dtypes), HasSubstr("to_dtype"));
+  add(&quotients, "div", {slot(1), Arg(1.0), Arg(std::string_view("floor"))}, {3});
+  add(&quotients, "exp", {slot(3)}, {4});
+  quotients.set_outputs({4});
+  EXPECT_THAT(without_identities(quotients), HasSubstr("div"));
+}
+
+TEST(RemoveIdentities, RemovesViewsThatCancel) {
+  const std::vector<int64_t> to = {1, 2, 0}, back = {2, 0, 1}, same = {2, 3, 4}, kept = {-1, 3, 4};
+  const auto ints = [](const std::vector<int64_t>& list) { return Arg(absl::Span<const int64_t>(list)); };
+  Program program;
+  add(&program, "permute", {slot(1), ints(to)}, {3});
+  add(&program, "permute", {slot(3), ints(back)}, {4});
+  add(&program, "transpose", {slot(4), Arg(int64_t{0}), Arg(int64_t{-1})}, {5});
+  add(&program, "transpose", {slot(5), Arg(int64_t{2}), Arg(int64_t{0})}, {6});
+  add(&program, "reshape", {slot(6), ints(same)}, {7});
+  add(&program, "expand", {slot(7), ints(kept)}, {8});
+  add(&program, "contiguous", {slot(8)}, {9});
+  add(&program, "exp", {slot(9)}, {10});
+  program.set_outputs({10});
+  EXPECT_EQ(without_identities(program, {2, 3, 4}), "%10 = exp(%1)\nread %10\n");
+}
+
+TEST(RemoveIdentities, RemovesAViewOfEverything) {
+  const std::vector<int64_t> same = {4, 4};
+  for (const char* op : {"reshape", "view", "expand"}) {
+    Program program;
+    add(&program, "exp", {slot(1)}, {3});
+    add(&program, op, {slot(3), Arg(absl::Span<const int64_t>(same))}, {4});
+    add(&program, "neg", {slot(4)}, {5});
+    program.set_outputs({5});
+    EXPECT_EQ(without_identities(program), "%3 = exp(%1)\n%5 = neg(%3)  # drops %1\nread %5\n");
+  }
+}
+
+TEST(RemoveIdentities, MergesReshapesAndKeepsCopies) {
+  const std::vector<int64_t> flat = {-1}, rows = {4, 4}, columns = {2, 8};
+  const auto ints = [](const std::vector<int64_t>& list) { return Arg(absl::Span<const int64_t>(list)); };
+  Program merged, copied, placed;
+  add(&merged, "reshape", {slot(1), ints(flat)}, {3});
+  add(&merged, "unsqueeze", {slot(3), Arg(int64_t{0})}, {4});
+  add(&merged, "view", {slot(4), ints(columns)}, {5});
+  add(&merged, "exp", {slot(5)}, {6});
+  merged.set_outputs({6});
+  EXPECT_EQ(without_identities(merged), "%5 = view(%1, size=[2, 8])\n%6 = exp(%5)  # drops %1\nread %6\n");
+  add(&copied, "t", {slot(1)}, {3});
+  add(&copied, "reshape", {slot(3), ints(flat)}, {4});  // in another order
+  add(&copied, "view", {slot(4), ints(rows)}, {5});     // with the geometry of the input
+  add(&copied, "exp", {slot(5)}, {6});
+  copied.set_outputs({6});
+  EXPECT_THAT(without_identities(copied), HasSubstr("%6 = exp(%5)"));
+  add(&placed, "as_strided", {slot(1), ints(rows), ints({4, 1}), Arg(int64_t{0})}, {3});  // of another run's offset
+  add(&placed, "exp", {slot(3)}, {4});
+  placed.set_outputs({4});
+  EXPECT_THAT(without_identities(placed), HasSubstr("as_strided"));
+}
+
+// The Program after fold_constants(), and the values of the constants.
+class FoldConstants : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { cpu::register_backend(Dispatcher::instance()); }
+  std::string folded(Program program, const Inputs& inputs) {
+    constants_ = fold_constants(&program, inputs.metas(), /*grad_enabled=*/false);
+    check_program(program, inputs.metas().size() + constants_.values.size());
+    return to_string(program);
+  }
+  std::vector<float> values(size_t i) const {
+    const Tensor& value = constants_.values[i];
+    return {value.data_as<float>(), value.data_as<float>() + value.numel()};
+  }
+
+  Context context_;
+  ContextScope scope_{&context_};
+  Constants constants_;
+};
+
+TEST_F(FoldConstants, ComputesWhatDependsOnNoInput) {
+  const std::vector<int64_t> sizes = {2, 2};
+  Program program;
+  add(&program, "full", {Arg(absl::Span<const int64_t>(sizes)), Arg(1.0)}, {2});
+  add(&program, "tril", {slot(2)}, {3});
+  add(&program, "mul", {slot(1), slot(3)}, {4});
+  add(&program, "neg", {slot(3)}, {5});
+  add(&program, "add", {slot(4), slot(5)}, {6});
+  program.set_outputs({6});
+  EXPECT_EQ(folded(program, Inputs(1, {2, 2})), "%6 = mul(%1, %2)\n%8 = add(%6, %3)  # drops %1, %2\nread %8\n");
+  EXPECT_EQ(values(0), (std::vector<float>{1, 0, 1, 1}));
+  EXPECT_EQ(values(1), (std::vector<float>{-1, -0.0F, -1, -1}));
+  EXPECT_EQ(constants_.bytes, 32u);
+  EXPECT_TRUE(constants_.values[0]->storage->is_read_only());
+}
+
+TEST_F(FoldConstants, ViewsShareTheirStorage) {
+  const std::vector<int64_t> sizes = {1, 2}, many = {100000, 2};
+  Program program;
+  add(&program, "full", {Arg(absl::Span<const int64_t>(sizes)), Arg(1.0)}, {2});
+  add(&program, "add", {slot(1), slot(2)}, {3});
+  add(&program, "expand", {slot(2), Arg(absl::Span<const int64_t>(many))}, {4});
+  add(&program, "add", {slot(3), slot(4)}, {5});
+  program.set_outputs({5});
+  folded(program, Inputs(1, {1, 2}));
+  ASSERT_EQ(constants_.values.size(), 2u);
+  EXPECT_EQ(constants_.bytes, 8u);
+}
+
+TEST_F(FoldConstants, KeepsDrawsOutputsAndWrites) {
+  const std::vector<int64_t> sizes = {2};
+  const Arg size(absl::Span<const int64_t>{sizes});
+  Program drawn, returned, written, uninitialised;
+  add(&drawn, "rand", {size}, {2});
+  add(&drawn, "add", {slot(1), slot(2)}, {3});
+  drawn.set_outputs({3});
+  add(&returned, "full", {size, Arg(1.0)}, {2});
+  add(&returned, "detach", {slot(2)}, {3});
+  add(&returned, "add", {slot(1), slot(2)}, {4});
+  returned.set_outputs({3, 4});
+  add(&written, "full", {size, Arg(1.0)}, {2});
+  add(&written, "detach", {slot(2)}, {3});
+  add(&written, "add", {slot(3), slot(1)}, {3}, Instruction::kInto);
+  add(&written, "add", {slot(1), slot(2)}, {4});
+  written.set_outputs({4});
+  add(&uninitialised, "empty", {size}, {2});
+  add(&uninitialised, "add", {slot(1), slot(2)}, {3});
+  uninitialised.set_outputs({3});
+  for (const Program* program : {&drawn, &returned, &written, &uninitialised}) {
+    EXPECT_EQ(folded(*program, Inputs(1, {2})), to_string(*program));
+    EXPECT_TRUE(constants_.values.empty());
+  }
+}
+
+TEST_F(FoldConstants, HasLimitsAndLeavesErrorsToRuns) {
+  const std::vector<int64_t> large = {Constants::kMaxValueBytes / 4 + 1}, most = {Constants::kMaxValueBytes / 4};
+  Program program, many, failing;
+  add(&program, "full", {Arg(absl::Span<const int64_t>(large)), Arg(1.0)}, {2});
+  add(&program, "add", {slot(1), slot(2)}, {3});
+  program.set_outputs({3});
+  EXPECT_EQ(folded(program, Inputs(1, {1})), to_string(program));
+  Slot last = 1;
+  for (int i = 0; i < 5; ++i) {
+    add(&many, "full", {Arg(absl::Span<const int64_t>(most)), Arg(static_cast<double>(i))}, {last + 1});
+    add(&many, "add", {slot(last), slot(last + 1)}, {last + 2});
+    last += 2;
+  }
+  many.set_outputs({last});
+  EXPECT_EQ(folded(many, Inputs(1, {1})), to_string(many));
+  EXPECT_TRUE(constants_.too_large);
+  const std::vector<int64_t> sizes = {2};
+  add(&failing, "full", {Arg(absl::Span<const int64_t>(sizes)), Arg(1.0)}, {2});
+  add(&failing, "full",
+      {Arg(absl::Span<const int64_t>(sizes)), Arg(int64_t{7}), Arg(static_cast<int64_t>(DType::kInt64))}, {3});
+  add(&failing, "index_select", {slot(2), Arg(int64_t{0}), slot(3)}, {4});  // no such row
+  add(&failing, "add", {slot(1), slot(4)}, {5});
+  failing.set_outputs({5});
+  EXPECT_EQ(folded(failing, Inputs(1, {2})), to_string(failing));
+}
+
 TEST(RemoveIdentities, KeepsWhatAnOutputIsAViewOf) {
   Program program;
   add(&program, "mul", {slot(1), Arg(1.0)}, {2});
@@ -586,6 +812,121 @@ TEST(RemoveIdentities, KeepsWhatAnOutputIsAViewOf) {
   const std::string before = to_string(program);
   remove_identities(&program, Inputs(1, {4}).types(program));
   EXPECT_EQ(to_string(program), before);
+}
+
+// Queries, keys and values of 2 x 3 heads, and a mask: names 1 to 4.
+std::string rewritten_attention(Program program, DType mask = DType::kFloat32, const Sizes& key = {2, 3, 5, 8}) {
+  std::vector<TensorMeta> metas(4);
+  const Sizes sizes[] = {{2, 3, 4, 8}, key, {2, 3, 5, 6}, {4, 5}};
+  std::vector<const TensorMeta*> pointers;
+  for (size_t i = 0; i < metas.size(); ++i) {
+    metas[i].sizes = sizes[i];
+    metas[i].strides = contiguous_strides(sizes[i]);
+    pointers.push_back(&metas[i]);
+  }
+  metas[3].dtype = mask;
+  rewrite(&program, ProgramTypes(program, pointers, /*grad_enabled=*/false));
+  remove_unused(&program);
+  return to_string(program);
+}
+
+Arg last_but_one() { return Arg(int64_t{-2}); }
+Arg last_dim() { return Arg(int64_t{-1}); }
+
+TEST(Rewrite, AttentionOfNanoGpt) {
+  Program program;
+  add(&program, "transpose", {slot(2), last_but_one(), last_dim()}, {5});
+  add(&program, "matmul", {slot(1), slot(5)}, {6});
+  add(&program, "mul", {slot(6), Arg(0.25)}, {7});
+  add(&program, "eq", {slot(4), Arg(int64_t{0})}, {8});
+  add(&program, "masked_fill", {slot(7), slot(8), Arg(-HUGE_VAL)}, {9});
+  add(&program, "softmax", {slot(9), last_dim()}, {10});
+  add(&program, "matmul", {slot(10), slot(3)}, {11});
+  program.set_outputs({11});
+  EXPECT_EQ(rewritten_attention(program),
+            "%8 = eq(%4, other=0)\n%11 = softmax_attention(%1, %2, %3, %8, scale=0.25)  # drops %4\nread %11\n");
+}
+
+TEST(Rewrite, AttentionOfHuggingFace) {
+  Program program;
+  add(&program, "transpose", {slot(2), Arg(int64_t{2}), Arg(int64_t{3})}, {5});
+  add(&program, "matmul", {slot(1), slot(5)}, {6});
+  add(&program, "mul", {slot(6), Arg(0.25)}, {7});
+  add(&program, "add", {slot(7), slot(4)}, {8});
+  add(&program, "softmax", {slot(8), last_dim(), Arg(static_cast<int64_t>(DType::kFloat32))}, {9});
+  add(&program, "matmul", {slot(9), slot(3)}, {10});
+  program.set_outputs({10});
+  EXPECT_EQ(rewritten_attention(program), "%10 = softmax_attention(%1, %2, %3, %4, scale=0.25)\nread %10\n");
+}
+
+TEST(Rewrite, AttentionWithOtherScalesAndTransposes) {
+  const std::vector<int64_t> swap = {0, 1, 3, 2}, other = {0, 2, 3, 1};
+  const auto ending = [](Program program, Slot scores) {
+    add(&program, "softmax", {slot(scores), last_dim()}, {20});
+    add(&program, "matmul", {slot(20), slot(3)}, {21});
+    program.set_outputs({21});
+    return program;
+  };
+  Program unscaled, scaled_query, both, transposed, permuted;
+  add(&unscaled, "permute", {slot(2), Arg(absl::Span<const int64_t>(swap))}, {5});
+  add(&unscaled, "matmul", {slot(1), slot(5)}, {6});
+  EXPECT_EQ(rewritten_attention(ending(unscaled, 6)),
+            "%21 = attention(%1, %2, %3, attn_mask=None, is_causal=False, scale=1)\nread %21\n");
+  add(&scaled_query, "div", {slot(1), Arg(4.0)}, {5});
+  add(&scaled_query, "transpose", {slot(2), last_dim(), last_but_one()}, {6});
+  add(&scaled_query, "matmul", {slot(5), slot(6)}, {7});
+  EXPECT_THAT(rewritten_attention(ending(scaled_query, 7)), HasSubstr("attention(%1, %2, %3"));
+  add(&both, "mul", {slot(1), Arg(0.5)}, {5});
+  add(&both, "mul", {slot(2), Arg(0.5)}, {6});
+  add(&both, "transpose", {slot(6), last_but_one(), last_dim()}, {7});
+  add(&both, "matmul", {slot(5), slot(7)}, {8});
+  EXPECT_THAT(rewritten_attention(ending(both, 8)), HasSubstr("is_causal=False, scale=0.25)"));
+  add(&transposed, "matmul", {slot(1), slot(2)}, {5});
+  EXPECT_EQ(rewritten_attention(ending(transposed, 5), DType::kFloat32, {2, 3, 8, 5}),
+            "%22 = transpose(%2, dim0=-2, dim1=-1)\n"
+            "%21 = attention(%1, %22, %3, attn_mask=None, is_causal=False, scale=1)  # drops %2\nread %21\n");
+  add(&permuted, "permute", {slot(2), Arg(absl::Span<const int64_t>(other))}, {5});  // from (batch, rows, heads, depth)
+  add(&permuted, "matmul", {slot(1), slot(5)}, {6});
+  EXPECT_EQ(rewritten_attention(ending(permuted, 6), DType::kFloat32, {2, 5, 3, 8}),
+            "%5 = permute(%2, dims=[0, 2, 3, 1])\n%22 = transpose(%5, dim0=-2, dim1=-1)  # drops %2\n"
+            "%21 = attention(%1, %22, %3, attn_mask=None, is_causal=False, scale=1)  # drops %5\nread %21\n");
+}
+
+TEST(Rewrite, AttentionWhereSelectsAndFactorsThatOthersRead) {
+  Program program, read;
+  add(&program, "transpose", {slot(2), last_but_one(), last_dim()}, {5});
+  add(&program, "matmul", {slot(1), slot(5)}, {6});
+  add(&program, "where", {slot(4), slot(6), Arg(-HUGE_VAL)}, {7});
+  add(&program, "softmax", {slot(7), last_dim()}, {8});
+  add(&program, "matmul", {slot(8), slot(3)}, {9});
+  program.set_outputs({9});
+  EXPECT_EQ(rewritten_attention(program, DType::kBool),
+            "%10 = logical_not(%4)\n%9 = softmax_attention(%1, %2, %3, %10, scale=1)  # drops %4\nread %9\n");
+  add(&read, "mul", {slot(1), Arg(0.25)}, {5});
+  add(&read, "transpose", {slot(2), last_but_one(), last_dim()}, {6});
+  add(&read, "matmul", {slot(5), slot(6)}, {7});
+  add(&read, "softmax", {slot(7), last_dim()}, {8});
+  add(&read, "matmul", {slot(8), slot(3)}, {9});
+  read.set_outputs({5, 9});
+  EXPECT_THAT(rewritten_attention(read), HasSubstr("attention(%5, %2, %3"));
+}
+
+TEST(Rewrite, CrossEntropyWithItsArguments) {
+  Program program;
+  add(&program, "log_softmax", {slot(1), Arg(int64_t{1})}, {4});
+  add(&program, "nll_loss", {slot(4), slot(2), slot(3), Arg(int64_t{1}), Arg(std::string_view("none"))}, {5});
+  program.set_outputs({5});
+  std::vector<TensorMeta> metas(3);
+  metas[0].sizes = {4, 6};
+  metas[0].strides = {6, 1};
+  metas[1].sizes = {4};
+  metas[1].strides = {1};
+  metas[1].dtype = DType::kInt64;
+  metas[2].sizes = {6};
+  metas[2].strides = {1};
+  const TensorMeta* const pointers[] = {&metas[0], &metas[1], &metas[2]};
+  rewrite(&program, ProgramTypes(program, pointers, /*grad_enabled=*/false));
+  EXPECT_EQ(to_string(program), "%5 = cross_entropy(%1, %2, %3, ignore_index=1, reduction='none')\nread %5\n");
 }
 
 TEST(RemoveUnused, RemovesAndDrops) {
@@ -630,8 +971,28 @@ TEST(PatternTest, MatchesNamesNumbersAndParts) {
   EXPECT_FALSE(Pattern("sub(x, relu(y))").match(program, uses, 3, &match)) << "mul reads the inner result, too";
 }
 
+TEST(PatternTest, TriesAlternativesInOrder) {
+  Program program;
+  add(&program, "mul", {slot(1), Arg(2.0)}, {3});
+  add(&program, "add", {slot(3), Arg(-HUGE_VAL)}, {4});
+  program.set_outputs({4});
+  const UseDefs uses(program);
+  PatternMatch match;
+  const Pattern pattern("s = div(x, $d) | mul(x, $m) | x add(s, -inf, @alpha)");
+  ASSERT_TRUE(pattern.match(program, uses, 1, &match));
+  EXPECT_EQ(match.tensors.at("x"), 1u);
+  EXPECT_EQ(match.numbers.at("$m"), 2);
+  EXPECT_FALSE(match.numbers.contains("$d"));
+  EXPECT_EQ(match.arguments.at("@alpha").to_double(), 1);
+  ASSERT_TRUE(Pattern("add(div(x, $d) | x, -inf)").match(program, uses, 1, &match));
+  EXPECT_EQ(match.tensors.at("x"), 3u);
+  EXPECT_FALSE(Pattern("add(x, inf)").match(program, uses, 1, &match));
+  EXPECT_FALSE(Pattern("add(x, 5)").match(program, uses, 1, &match));
+}
+
 TEST(PatternTest, RefusesOtherTexts) {
-  for (const char* text : {"", "x", "relu(x", "unknown(x)", "relu(x) y", "r = relu(x)", "relu(,)"}) {
+  for (const char* text :
+       {"", "x", "relu(x |)", "relu(x) | relu(y)", "relu(x", "unknown(x)", "relu(x) y", "r = relu(x)", "relu(,)"}) {
     EXPECT_THROW(Pattern{text}, Error) << text;
   }
 }

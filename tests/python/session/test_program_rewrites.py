@@ -1,0 +1,282 @@
+"""Attention, cross entropy and constants in Programs: values, NaN and gradients beside single calls."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import teletensor as torch
+import teletensor.nn as nn
+import teletensor.nn.functional as F
+from tests.python.session.test_programs import same
+
+trace, explain = torch.compiler.trace, torch.compiler.explain
+B, H, T, D = 2, 3, 12, 8
+
+
+def tril(t=T):
+    return torch.tril(torch.ones(t, t))
+
+
+def nano_gpt(q, k, v):
+    att = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
+    att = att.masked_fill(tril(16).view(1, 1, 16, 16)[:, :, :T, :T] == 0, float("-inf"))
+    return F.dropout(F.softmax(att, dim=-1), 0.0) @ v
+
+
+def lecture(q, k, v):
+    wei = q @ k.transpose(-2, -1) * D**-0.5
+    return F.softmax(wei.masked_fill(tril() == 0, float("-inf")), dim=-1) @ v
+
+
+def hugging_face(q, k, v):
+    mask = torch.zeros(B, 1, T, T).masked_fill(tril() == 0, torch.finfo(torch.float32).min)
+    weights = torch.matmul(q, k.transpose(2, 3)) * 0.25 + mask
+    weights = F.softmax(weights, dim=-1, dtype=torch.float32).to(q.dtype)
+    return torch.matmul(F.dropout(weights, p=0.1, training=False), v).transpose(1, 2).contiguous()
+
+
+def annotated_transformer(q, k, v):
+    scores = torch.matmul(q, k.transpose(-2, -1)) / math.sqrt(q.size(-1))
+    return torch.matmul(scores.masked_fill(tril().bool().logical_not(), -math.inf).softmax(dim=-1), v)
+
+
+def selected(q, k, v):
+    return torch.where(tril().bool(), (q * 0.3) @ k.mT, -math.inf).softmax(-1) @ v
+
+
+def excluded(q, k, v):
+    return torch.where(torch.ones(T, T, dtype=torch.bool).triu(1), -math.inf, (q / 3) @ (k * 0.5).mT).softmax(-1) @ v
+
+
+def unscaled(q, k, v):
+    return (q @ k.permute(0, 1, 3, 2)).softmax(-1) @ v
+
+
+def transposed_keys(q, k, v):
+    keys = (k * 2).transpose(2, 3).contiguous()
+    return ((q @ keys) * 0.2).softmax(-1) @ v
+
+
+def three_dimensional(q, k, v):
+    q, k, v = (x.reshape(B * H, T, D) for x in (q, k, v))
+    return torch.bmm(torch.bmm(q, k.transpose(1, 2)).mul(0.4).softmax(-1), v)
+
+
+ATTENTIONS = [nano_gpt, lecture, hugging_face, annotated_transformer, selected, excluded, unscaled, transposed_keys,
+              three_dimensional]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", ATTENTIONS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_attention_and_gradients(f, dtype):
+    if f is hugging_face and dtype == torch.float64:
+        pytest.skip("the softmax rounds to float32")
+    q, k, v = (torch.randn(B, H, T, D, dtype=dtype, requires_grad=True) for _ in range(3))
+    program = trace(f, q, k, v)
+    text = program.explain(q, k, v)
+    assert "attention(" in text.split("# after rewrite")[1] and "= softmax(" not in text.split("# after rewrite")[1]
+    torch.testing.assert_close(program(q, k, v), f(q, k, v), rtol=2e-5, atol=2e-6)
+    got = torch.autograd.grad(program(q, k, v).sin().sum(), (q, k, v))
+    want = torch.autograd.grad(f(q, k, v).sin().sum(), (q, k, v))
+    for a, b in zip(got, want):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_a_training_step_with_attention():
+    layers = nn.ModuleList([nn.Linear(D, 3 * D), nn.Linear(D, D)])
+
+    def step(x):
+        q, k, v = layers[0](x).view(B, T, 3, 2, D // 2).permute(2, 0, 3, 1, 4)
+        y = lecture(q, k, v).transpose(1, 2).reshape(B, T, D)
+        loss = layers[1](y).square().mean()
+        return loss.detach(), *torch.autograd.grad(loss, list(layers.parameters()))
+
+    x = torch.randn(B, T, D)
+    program = trace(step, x)
+    text = program.explain(x)
+    assert "attention_backward(" in text and "fold_constants" in text
+    for a, b in zip(program(x), step(x)):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
+
+
+def masked(q, k, v, mask):
+    return (q @ k.transpose(-2, -1) * 0.5).masked_fill(mask, -math.inf).softmax(-1) @ v
+
+
+@pytest.mark.parametrize("t", [5, 300])
+def test_masked_scores_that_are_not_finite_count_as_masked(t):
+    """A bool mask replaces scores, whatever they are: so do the kernel, and its gradient."""
+    q, k, v = (torch.randn(2, 2, t, 8, requires_grad=True) for _ in range(3))
+    mask = torch.ones(t, t, dtype=torch.bool).triu(1)
+    with torch.no_grad():
+        k[0, 0, -1, 0], k[0, 1, -1, 0], q[1, 0, 2, 3] = math.nan, math.inf, math.nan
+    program = trace(masked, q, k, v, mask)
+    assert "softmax_attention(" in program.explain(q, k, v, mask)
+    got, want = program(q, k, v, mask), masked(q, k, v, mask)
+    torch.testing.assert_close(got, want, rtol=1e-4, atol=2e-6, equal_nan=True)
+    assert got[0, 0, :-1].isfinite().all() and got[0, 0, -1].isnan().all() and got[1, 0, 2].isnan().all()
+    for a, b in zip(*(torch.autograd.grad(y[1, 1].sum(), (q, k, v)) for y in (got, want))):
+        torch.testing.assert_close(a[1, 1], b[1, 1], rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
+@pytest.mark.parametrize("sizes", [(5, 5), (2, 1, 5, 5), (2, 1, 1, 5), (5, 1)])
+@pytest.mark.parametrize("kind", ["bool", "added"])
+def test_fully_masked_rows_are_nan_and_so_are_their_gradients(sizes, kind):
+    q, k, v = (torch.randn(2, 2, 5, 8, requires_grad=True) for _ in range(3))
+    excluded = torch.zeros(*sizes, dtype=torch.bool)
+    excluded[..., 0, :] = True
+    mask = excluded if kind == "bool" else torch.zeros(*sizes).masked_fill(excluded, -math.inf)
+    f = masked if kind == "bool" else lambda q, k, v, m: (q @ k.transpose(-2, -1) * 0.5 + m).softmax(-1) @ v
+    program = trace(f, q, k, v, mask)
+    assert "softmax_attention(" in program.explain(q, k, v, mask)
+    got, want = program(q, k, v, mask), f(q, k, v, mask)
+    assert want.isnan().any()
+    torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-6, equal_nan=True)
+    for a, b in zip(*(torch.autograd.grad(y.sum(), (q, k, v)) for y in (got, want))):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda q, k, v: (q @ k.transpose(-2, -1)).masked_fill(tril() == 0, -10.0).softmax(-1) @ v,  # another fill
+        lambda q, k, v: (q @ k.transpose(-2, -1)).softmax(-2) @ v,  # over the queries
+        lambda q, k, v: (q @ k.transpose(1, 2).transpose(-2, -1).reshape(B, H, D, T)).softmax(-1) @ v,
+        lambda q, k, v: (q @ k[:, :1].transpose(-2, -1)).softmax(-1) @ v,  # keys of one head
+        lambda q, k, v: (lambda w: w @ v + w.sum())((q @ k.transpose(-2, -1)).softmax(-1)),  # weights that are read
+    ],
+)
+def test_what_is_similar_has_the_same_values(f):
+    q, k, v = (torch.randn(B, H, T, D) for _ in range(3))
+    torch.testing.assert_close(trace(f, q, k, v)(q, k, v), f(q, k, v), rtol=1e-5, atol=2e-6)
+
+
+CROSS_ENTROPIES = {
+    "sum": lambda x, t, w: F.nll_loss(F.log_softmax(x, 1), t, reduction="sum"),
+    "none": lambda x, t, w: F.nll_loss(x.log_softmax(1), t, reduction="none"),
+    "weight": lambda x, t, w: F.nll_loss(F.log_softmax(x, dim=1), t, w),
+    "ignored": lambda x, t, w: F.nll_loss(F.log_softmax(x, 1), t, w, ignore_index=2, reduction="sum"),
+    "dtype": lambda x, t, w: F.nll_loss(F.log_softmax(x, 1, dtype=torch.float32), t, ignore_index=2),
+    "logarithm": lambda x, t, w: F.nll_loss(torch.softmax(x, 1).log(), t, w, reduction="none"),
+}
+
+
+@pytest.mark.parametrize("name", CROSS_ENTROPIES)
+@pytest.mark.parametrize("sizes", [(6, 5), (3, 5, 4)])
+def test_cross_entropy_with_arguments(name, sizes):
+    f, x, w = CROSS_ENTROPIES[name], torch.randn(*sizes, requires_grad=True), torch.rand(5) + 0.5
+    t = torch.arange(math.prod(sizes) // 5).reshape(sizes[0], *sizes[2:]) % 5
+    program = trace(f, x, t, w)
+    assert "cross_entropy(" in program.explain(x, t, w).split("# after rewrite")[1]
+    torch.testing.assert_close(program(x, t, w), f(x, t, w), rtol=1e-5, atol=1e-6)
+    (got,), (want,) = (torch.autograd.grad(g(x, t, w).sum(), x) for g in (program, f))
+    torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-6)
+
+
+def table(x):
+    positions = torch.arange(16.0).unsqueeze(1) / torch.pow(10000.0, torch.arange(0, 8, 2) / 8.0)
+    return x + torch.stack([positions.sin(), positions.cos()], -1).flatten(1), torch.tensor([0.5, 1.5]).sum() * x
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_constants_are_computed_once_and_have_the_same_bits(grad):
+    x = torch.randn(16, 8, requires_grad=grad)
+    program = trace(table, x)
+    text = program.explain(x)
+    after = text.split("# after fold_constants")[1]
+    assert "which has computed 2 values of" in after.splitlines()[0]
+    assert "arange" not in after and "literal" not in after and "arange" in text.split("# after fold_constants")[0]
+    for _ in range(3):
+        for got, want in zip(program(x), table(x)):
+            same(got, want)
+            assert got.requires_grad == grad
+    if grad:
+        (got,), (want,) = (torch.autograd.grad(sum(y.sin().sum() for y in f(x)), x) for f in (program, table))
+        same(got, want)
+
+
+def test_random_numbers_outputs_and_writes_are_no_constants():
+    def f(x):
+        fresh, drawn = torch.zeros(3), torch.rand(3)
+        written = torch.ones(3)
+        written[0] = 5
+        written += x
+        return fresh, fresh + 1, x + drawn, written, x * torch.full((3,), 2.0)
+
+    x = torch.ones(3)
+    program = trace(f, x)
+    results = []
+    for g in (program, f):
+        torch.manual_seed(3)
+        results.append([g(x), g(x)])
+    for got, want in zip(results[0], results[1]):
+        for a, b in zip(got, want):
+            same(a, b)
+    first = program(x)
+    first[0].fill_(7)  # the caller owns what it gets
+    first[1].add_(1)
+    assert program(x)[0].tolist() == [0, 0, 0] and program(x)[1].tolist() == [1, 1, 1]
+    assert not torch.equal(program(x)[2], program(x)[2])
+
+
+def test_large_values_are_computed_in_every_run():
+    def large(x):
+        return x + torch.arange(600_000.0).view(2, 300_000).sum(1)
+
+    def many(x):
+        return sum((torch.full((200_000,), float(i)) * x for i in range(8)), x).sum()
+
+    x = torch.ones(1)
+    assert "arange" in explain(large, x).split("# after")[-1]
+    assert "fold_constants, which has not kept values" in explain(many, x)
+    for f in (large, many):
+        same(trace(f, x)(x), f(x))
+
+
+def test_a_failing_constant_fails_each_run():
+    def f(x):
+        return x + torch.ones(2).index_select(0, torch.tensor([7]))
+
+    program = trace(f, torch.ones(1))
+    for _ in range(2):
+        with pytest.raises(IndexError, match=r"of a Program, .*test_program_rewrites.py:\d+ in f\)"):
+            program(torch.ones(1)).tolist()
+
+
+def test_constants_of_symbolic_sizes():
+    def f(x):
+        return x + torch.arange(x.shape[0]).float() * 0.1
+
+    program = trace(f, torch.randn(4))
+    for n in (4, 7, 4, 9, 7):
+        x = torch.randn(n)
+        same(program(x), f(x))
+
+
+def identities(x):
+    y = ((x / 1 - 0).t().t() * 1).permute(1, 0).permute(1, 0)
+    y = -(-y.reshape(-1).reshape(x.shape).expand(x.shape)).contiguous()
+    return torch.where(y > 0, y, y).float().exp() + (x + 0.0), x - (-0.0)
+
+
+def test_identities_keep_the_bits():
+    x = torch.tensor([[0.0, -0.0, 1.5], [math.nan, math.inf, -math.inf]])
+    program = trace(identities, x)
+    with torch.no_grad():
+        last = program.explain(x).split("# after")[-1]
+        assert not any(
+            f"= {op}(" in last for op in ("div", "t", "permute", "neg", "reshape", "expand", "where", "contiguous")
+        )
+        for got, want in zip(program(x), identities(x)):
+            assert got.numpy().view(np.int32).tolist() == want.numpy().view(np.int32).tolist()
+    assert math.copysign(1, program(x)[1][0, 1].item()) == 1  # -0.0 - -0.0
+
+
+def test_integers_lose_sums_with_zero():
+    x = torch.arange(6)
+    program = trace(lambda x: (x + 0) * 1 % 4, x)
+    assert "add(" not in program.explain(x).split("# after")[-1]
+    assert program(x).tolist() == [0, 1, 2, 3, 0, 1]
