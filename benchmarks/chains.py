@@ -4,6 +4,8 @@ one loop in C++, compiled with -Ofast for this machine, and beside `torch.compil
 A time is that of one call, of 16 calls (2 of the largest) after which a number of the last result is read; the median of
 several. With
 TELETENSOR_COMPILE=0 in the environment the engine makes no machine code and runs the chain's steps one by one in blocks.
+The private engine of the measurement compiles no repeated calls (TELETENSOR_WINDOWS=0), because "one by one" are repeated
+calls; an engine at TELETENSOR_ADDRESS should be started with that variable.
 """
 
 from __future__ import annotations
@@ -84,6 +86,7 @@ def repeated(f: Callable, *args) -> Callable[[], float]:
 
 def measure(package: str) -> dict[str, dict[str, float]]:
     """Times of all cases in this process."""
+    os.environ["TELETENSOR_WINDOWS"] = "0"  # of the private engine
     torch = importlib.import_module(package)
     torch.set_num_threads(int(os.environ["BENCH_THREADS"]))
     torch.set_grad_enabled(False)
