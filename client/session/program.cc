@@ -98,7 +98,7 @@ std::vector<const TensorMeta*> pointers_to(absl::Span<const Tensor> tensors) {
 }  // namespace
 
 Program::Program(Ref<Session> session, tt::Program traced, size_t inputs, std::vector<Tensor> captured,
-                 std::vector<size_t> order, std::vector<InputKind> kinds, size_t written, bool exact,
+                 std::vector<size_t> order, std::vector<InputKind> kinds, size_t written, const RunOptions& options,
                  std::vector<Output> outputs, std::vector<LeafGrad> grads, std::vector<ReadGrad> read_grads,
                  std::vector<InputUse> uses, std::vector<v1::Site> sites, std::vector<SizeRequirement> requirements,
                  std::vector<std::pair<Slot, size_t>> ranks)
@@ -109,7 +109,7 @@ Program::Program(Ref<Session> session, tt::Program traced, size_t inputs, std::v
       order_(std::move(order)),
       kinds_(std::move(kinds)),
       written_(written),
-      exact_(exact),
+      options_(options),
       outputs_(std::move(outputs)),
       grads_(std::move(grads)),
       read_grads_(std::move(read_grads)),
@@ -129,6 +129,10 @@ Program::~Program() {
 std::string Program::definition() const {
   v1::Frame frame;
   encode_program(traced_, &frame);
+  if (options_.memory_budget < 1 && frame.instructions_size() > 0) {
+    v1::Instruction& first = *frame.mutable_instructions(0);
+    first.set_recompute(first.recompute() | (1 + static_cast<uint32_t>(options_.memory_budget * 65535)) << 2);
+  }
   for (const v1::Site& line : sites_) *frame.mutable_sites()->Add() = line;
   return frame.SerializeAsString();
 }
@@ -138,7 +142,7 @@ void Program::define(uint32_t site) {
   const std::string bytes = definition();
   const int64_t size = static_cast<int64_t>(bytes.size());
   const Tensor definition = session_->upload(bytes, DType::kUInt8, {&size, 1}, Device{}, site);
-  number_ = session_->define_program(definition, order_.size() - written_, written_, exact_, site);
+  number_ = session_->define_program(definition, order_.size() - written_, written_, options_.exact, site);
   sites_.clear();
 }
 

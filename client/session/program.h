@@ -26,6 +26,14 @@ namespace tt::client {
 // the engine; it never waits.
 class Program final : public RefCounted {
  public:
+  struct RunOptions {
+    // Runs have the bits of single calls, because the engine replaces no calls by operators that compute the same
+    // differently.
+    bool exact = false;
+    // The part, 0 to 1, of the bytes that forward keeps for backward passes of the Program. The engine computes other
+    // values again, those first that take the least time per byte.
+    double memory_budget = 1;
+  };
   ~Program() override;
 
   // The outputs for these inputs, of which there are as many as when the Program was traced; their sizes and dtypes may
@@ -36,6 +44,8 @@ class Program final : public RefCounted {
   // call does; an error of an instruction of the Program is stored in all outputs and gradients.
   std::vector<Tensor> run(absl::Span<const Tensor> inputs, const CallOptions& options);
 
+  // Sends the definition to the engine, which otherwise happens at the first run. Does not wait.
+  void define(uint32_t site);
   // The Program before and after the engine's passes, as text. Waits for the engine.
   std::string explain(absl::Span<const Tensor> inputs, uint32_t site);
   // The calls that backends execute for forward and backward, as JSON (engine/schema/json_text.h). The names 1, 2, ...
@@ -66,7 +76,7 @@ class Program final : public RefCounted {
   std::string definition() const;
   // The last inputs in order, which a run changes.
   size_t written() const { return written_; }
-  bool is_exact() const { return exact_; }
+  bool is_exact() const { return options_.exact; }
   // What sizes of the inputs must satisfy, over the names of the definition.
   absl::Span<const SizeRequirement> requirements() const { return requirements_; }
   // The metadata of the Program's results, to which `outputs()` refer, for inputs of this metadata. Throws Error
@@ -117,14 +127,13 @@ class Program final : public RefCounted {
   static constexpr size_t kFewSignatures = 16, kMaxSignatures = 256, kMaxMetas = 65536;
 
   Program(Ref<Session> session, tt::Program traced, size_t inputs, std::vector<Tensor> captured,
-          std::vector<size_t> order, std::vector<InputKind> kinds, size_t written, bool exact,
+          std::vector<size_t> order, std::vector<InputKind> kinds, size_t written, const RunOptions& options,
           std::vector<Output> outputs, std::vector<LeafGrad> grads, std::vector<ReadGrad> read_grads,
           std::vector<InputUse> uses, std::vector<v1::Site> sites, std::vector<SizeRequirement> requirements,
           std::vector<std::pair<Slot, size_t>> ranks);
   ProgramTypes infer_types(absl::Span<const TensorMeta* const> inputs, bool grad) const;
   void check_requirement(const SizeRequirement& requirement, const ProgramTypes& types) const;
   std::string describe(SizeExpression expression) const;
-  void define(uint32_t site);
   std::string describe(uint16_t op, absl::Span<const Tensor> inputs, uint32_t site);
   void check_kinds(absl::Span<const Tensor> ordered) const;
   void check_differentiated(absl::Span<const Tensor> ordered, bool grad) const;
@@ -143,7 +152,7 @@ class Program final : public RefCounted {
   const std::vector<size_t> order_;
   const std::vector<InputKind> kinds_;  // by input in order: the function may have decided by them
   const size_t written_;
-  const bool exact_;
+  const RunOptions options_;
   const std::vector<Output> outputs_;
   const std::vector<LeafGrad> grads_;
   const std::vector<ReadGrad> read_grads_;

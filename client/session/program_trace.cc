@@ -556,8 +556,10 @@ Program::Output ProgramTrace::output_of(const Tensor& output, std::vector<Slot>*
   return {From::kResult, results->size() - 1};
 }
 
-Ref<Program> ProgramTrace::finish(absl::Span<const Tensor> outputs, bool exact) {
+Ref<Program> ProgramTrace::finish(absl::Span<const Tensor> outputs, const Program::RunOptions& options) {
   check(active_, "[trace] the trace has ended");
+  check(ErrorKind::kValue, options.memory_budget >= 0 && options.memory_budget <= 1,
+        "[trace] expected a memory budget from 0 to 1, got ", options.memory_budget);
   check(!only_metadata_, "[trace] a trace of metadata has no Program");
   const absl::Cleanup stopped = [this] { stop(); };
   std::vector<Program::Output> returned;
@@ -607,7 +609,7 @@ Ref<Program> ProgramTrace::finish(absl::Span<const Tensor> outputs, bool exact) 
   program_.set_outputs(results);
   std::vector<SizeRequirement> requirements = sizes_.take_requirements([&](Slot slot) { return names.at(slot); });
   return Ref<Program>(new Program(session_, std::move(program_), inputs_.size(), std::move(captured_), std::move(order),
-                                  std::move(kinds), written, exact, std::move(returned), std::move(leaf_grads),
+                                  std::move(kinds), written, options, std::move(returned), std::move(leaf_grads),
                                   std::move(read_grads), std::move(uses), std::move(sites_), std::move(requirements),
                                   sizes_.ranks()));
 }

@@ -63,9 +63,9 @@ class ProgramTrace {
   Tensor add_input(const Tensor& example, absl::Span<const size_t> dims = {});
   // What runs must have in common with the calls so far. The trace must record sizes, and cannot be used after this.
   std::shared_ptr<SizeChecks> size_checks();
-  // Ends the trace. `exact`: runs have the bits of single calls, because the engine replaces no calls by operators that
-  // compute the same differently. Throws Error if an output shares memory with an input or with another output.
-  Ref<Program> finish(absl::Span<const Tensor> outputs, bool exact);
+  // Ends the trace. Throws Error if an output shares memory with an input or with another output, and Error
+  // (ValueError) unless the budget is a number from 0 to 1.
+  Ref<Program> finish(absl::Span<const Tensor> outputs, const Program::RunOptions& options);
   // Ends the trace, without a Program. Its tensors cannot be used any more.
   void stop();
 

@@ -12,7 +12,6 @@
 #include "engine/dispatch/chain_reduction.h"
 #include "engine/program/chain_code.h"
 #include "engine/program/poison.h"
-#include "engine/schema/rules/shape_rules.h"
 #include "engine/tensor/new_result.h"
 
 namespace tt::composites {
@@ -132,14 +131,13 @@ class ChainRun {
   // Whether the step after a loop is a reduction that the loop can do. Its rows are then long enough, so that the
   // loop computes them one by one without a loss.
   bool may_reduce(size_t first, size_t length) {
-    constexpr int64_t kMinRun = 512;  // elements
     const size_t reduction = first + length;
     if (length == 0 || reduction + 1 != steps_.size() || steps_[reduction].op->is_pointwise) return false;
     // A profile has the sizes of each step's result, which would not exist.
     if (CallScope::current().observes_kernels()) return false;
     const Inference& last = inferred_[reduction - 1];
     const TensorMeta& input = last.outputs[0];
-    if (!reduces_chains(last.backend) || !input.is_contiguous() || input.dtype != last.compute ||
+    if (!reduces_chains(last.backend) || input.dtype != last.compute ||
         (input.dtype != DType::kFloat32 && input.dtype != DType::kFloat64)) {
       return false;
     }
@@ -153,22 +151,7 @@ class ChainRun {
       return false;  // run_step() reports the error
     }
     if (inferred.requires_grad || inferred.outputs[0].dtype != input.dtype) return false;
-    // The reduction is divided among threads as it would be alone, so that it has the same bits: into outputs, or into
-    // pieces. With fewer of them than threads, the steps before run faster as a loop of their own.
-    constexpr int64_t kPiece = 256 * 1024;  // as in kernels/cpu/loops/reduce_driver.h
-    const int64_t parts = std::max(inferred.outputs[0].numel(), input.numel() / kPiece);
-    return parts >= num_threads() && shortest_run(input, args[1]) >= kMinRun;
-  }
-
-  // The number of neighbouring elements that are all reduced or all kept.
-  static int64_t shortest_run(const TensorMeta& input, const Arg& dims) {
-    absl::InlinedVector<bool, 8> is_reduced(input.sizes.size(), dims.kind != Arg::Kind::kInts || dims.size == 0);
-    for (uint32_t i = 0; dims.kind == Arg::Kind::kInts && i < dims.size; ++i) {
-      is_reduced[static_cast<size_t>(shape_rules::wrap_dim(dims.integers[i], input.dim()))] = true;
-    }
-    int64_t run = 1;
-    for (size_t d = is_reduced.size(); d-- > 0 && is_reduced[d] == is_reduced.back();) run *= input.sizes[d];
-    return run;
+    return place_of_reduction(input, inferred.outputs[0], args[1], num_threads()) == ReductionPlace::kInLoop;
   }
 
   bool joins(size_t step, size_t first, size_t* inputs) {

@@ -1,6 +1,8 @@
 // Reductions at the end of a chain (chain.h), which read the chain's last result while it is in the cache.
 #pragma once
 
+#include "engine/schema/arg.h"
+#include "engine/schema/meta.h"
 #include "engine/schema/op.h"
 #include "engine/schema/op_ids.h"
 #include "engine/tensor/tensor.h"
@@ -17,5 +19,14 @@ inline bool ends_chain(const Op& op) {
 // and float32 or float64, as the reduction's is. Of the steps before, it stores only results that are kept. The bits
 // are those of the operators one by one.
 inline bool reduces_chains(DeviceType backend) { return backend == DeviceType::kCPU; }
+
+// Whether the loop before a reduction computes it. The reduction is divided among threads as it would be alone, so that
+// it has the same bits: into outputs, or into pieces. With fewer of them than threads, the steps before run faster as a
+// loop of their own; with longer runs of neighbouring elements that are all reduced or all kept, the loop computes rows
+// one by one without a loss.
+enum class ReductionPlace : uint8_t { kInLoop, kOtherLayout, kFewParts, kShortRuns };
+inline constexpr int64_t kMinReducedRun = 512;  // elements
+// Of a reduction of `input` over `dims`, its second argument, to `result`.
+ReductionPlace place_of_reduction(const TensorMeta& input, const TensorMeta& result, const Arg& dims, int threads);
 
 }  // namespace tt

@@ -14,6 +14,7 @@
 #include "engine/program/passes/fuse_linear.h"
 #include "engine/program/passes/fuse_pointwise.h"
 #include "engine/program/passes/fuse_regions.h"
+#include "engine/program/passes/fusion_limits.h"
 #include "engine/program/passes/inline_bodies.h"
 #include "engine/program/passes/keep_channels_last.h"
 #include "engine/program/passes/leading_values.h"
@@ -24,6 +25,7 @@
 #include "engine/program/passes/remove_unused.h"
 #include "engine/program/passes/rewrite.h"
 #include "engine/program/passes/writes.h"
+#include "engine/program/readable_text.h"
 #include "engine/schema/json_text.h"
 #include "engine/schema/op_ids.h"
 #include "engine/schema/program_types.h"
@@ -102,6 +104,12 @@ std::string describe(const Constants& constants) {
                       " bytes once");
 }
 
+// Why there are no loops that fuse_regions makes: `takes_more` memory, or the tape records calls.
+std::string reason_against_loops(bool takes_more, bool records) {
+  if (records) return "the tape records calls, so that only neighbours are one loop";
+  return takes_more ? "the loops would keep operands longer, and take more memory than single calls" : "";
+}
+
 void fuse(const ProgramInputs& inputs, Program* program) {
   SlotTable slots;
   put_inputs(inputs, &slots);
@@ -111,13 +119,14 @@ void fuse(const ProgramInputs& inputs, Program* program) {
 }  // namespace
 
 DefinedProgram::DefinedProgram(Program program, const ProgramInterface& interface, std::vector<std::string> sites,
-                               std::string text, size_t max_variants)
+                               std::string text, size_t max_variants, double memory_budget)
     : program_(std::move(program)),
       instructions_(static_cast<int64_t>(program_.instructions().size())),
       interface_(interface),
       sites_(std::move(sites)),
       text_(std::move(text)),
-      max_variants_(max_variants) {
+      max_variants_(max_variants),
+      memory_budget_(memory_budget) {
   check_program(program_, interface_.read + interface_.written);
   if (program_.sizes().empty()) remove_unused(&program_);
   uint64_t bytes = program_.bytes() + text_.capacity();
@@ -144,7 +153,8 @@ Tensors DefinedProgram::run(const ProgramInputs& inputs) const {
                      [this](uint32_t site) { return describe_site(site); });
 }
 
-DefinedProgram::Compiled DefinedProgram::specialised(const ProgramInputs& inputs, Visit visit_with_metas) const {
+DefinedProgram::Compiled DefinedProgram::specialised(const ProgramInputs& inputs, Visit visit_with_metas,
+                                                     std::string* reason) const {
   std::vector<const TensorMeta*> metas = metas_of(inputs);
   const auto visit = [&](const char* pass, const Program& program) { visit_with_metas(pass, program, metas); };
   const bool grad = CallScope::current().grad_enabled;
@@ -226,11 +236,13 @@ DefinedProgram::Compiled DefinedProgram::specialised(const ProgramInputs& inputs
     // A loop keeps the operands of its first call until its place.
     const bool takes_more = peak_bytes(program, metas, grad) > peak_bytes(single, metas, grad);
     if (takes_more) program = single;
+    *reason = reason_against_loops(takes_more, records);
     visit(takes_more ? "remove_identities; not fuse_regions, which would take more memory"
                      : "remove_identities, fuse_regions and remove_unused",
           program);
   }
   if (writes || records) {
+    if (!writes) *reason = reason_against_loops(/*takes_more=*/false, records);
     fuse({inputs.read, inputs.written, constants.values}, &program);
     visit("fuse_pointwise", program);
   }
@@ -247,7 +259,8 @@ void DefinedProgram::expand_backward(const ProgramInputs& inputs, Program* progr
     return visit("expand, which has failed: a write may change gradients that a backward pass was given", *program);
   }
   std::string reason;
-  std::optional<Program> expanded = expand(differentiated.program(), inputs, &reason);
+  Recomputed recomputed;
+  std::optional<Program> expanded = expand(differentiated.program(), inputs, memory_budget_, &recomputed, &reason);
   if (!expanded) return visit(absl::StrCat("expand, which has failed: ", reason).c_str(), *program);
   merge_equal(&*expanded, ProgramTypes(*expanded, metas, CallScope::current().grad_enabled),
               /*recorded=*/false);
@@ -255,7 +268,14 @@ void DefinedProgram::expand_backward(const ProgramInputs& inputs, Program* progr
   std::optional<Program> whole = differentiated.joined(*std::move(expanded));
   if (!whole) return visit("expand, which has failed: too many names", *program);
   *program = *std::move(whole);
-  visit("expand, merge_equal and remove_unused", *program);
+  std::string passes = "expand, merge_equal and remove_unused";
+  if (recomputed.calls > 0 || recomputed.all_bytes > 0)
+    absl::StrAppend(&passes, "; recompute has added ", recomputed.calls, " calls");
+  if (recomputed.all_bytes > 0) {
+    absl::StrAppend(&passes, ", backward keeps ", recomputed.kept_bytes, " of ", recomputed.all_bytes,
+                    " bytes, with a budget of ", memory_budget_);
+  }
+  visit(passes.c_str(), *program);
 }
 
 std::shared_ptr<const DefinedProgram::Compiled> DefinedProgram::variant_for(const ProgramInputs& inputs) const {
@@ -270,7 +290,9 @@ std::shared_ptr<const DefinedProgram::Compiled> DefinedProgram::variant_for(cons
     }
   }
   const absl::Time start = absl::Now();
-  auto made = std::make_shared<Compiled>(specialised(inputs, [](const char*, const Program&, Metas) {}));
+  std::string reason;
+  auto made = std::make_shared<Compiled>(specialised(
+      inputs, [](const char*, const Program&, Metas) {}, &reason));
   const ProgramInputs all{inputs.read, inputs.written, made->constants.values};
   const int64_t peak = peak_bytes(made->program, metas_of(all), CallScope::current().grad_enabled);
   MutexLock lock(mutex_);
@@ -313,11 +335,17 @@ std::string DefinedProgram::explain(const ProgramInputs& inputs) const {
   const auto add = [&](const char* pass, const Program& program, Metas metas) {
     const int64_t peak = peak_bytes(program, metas, CallScope::current().grad_enabled);
     absl::StrAppend(&text, "# after ", pass, "; values of at most ", peak, " bytes",
-                    has_backward(program) ? " without what the tape saves" : "", "\n", to_string(program));
+                    has_backward(program) ? " without what the tape saves" : "", "\n", readable_text(program));
     check(text.size() <= kMaxExplanation, "[explain_program] the text of a Program with ",
           program.instructions().size(), " instructions exceeds ", kMaxExplanation, " bytes");
   };
-  specialised(inputs, add);
+  std::string reason;
+  const Compiled made = specialised(inputs, add, &reason);
+  const ProgramInputs all{inputs.read, inputs.written, made.constants.values};
+  const std::string apart = explain_fusion(made.program, metas_of(all), CallScope::current().grad_enabled, reason);
+  if (!apart.empty()) absl::StrAppend(&text, "# not fused\n", apart);
+  check(text.size() <= kMaxExplanation, "[explain_program] the text of a Program with ",
+        made.program.instructions().size(), " instructions exceeds ", kMaxExplanation, " bytes");
   return text;
 }
 
@@ -326,7 +354,8 @@ std::string DefinedProgram::expanded(const ProgramInputs& inputs) const {
   std::string reason;
   Program program = program_;
   remove_marks(&program);
-  const std::optional<Program> calls = expand(program, inputs, &reason);
+  Recomputed recomputed;
+  const std::optional<Program> calls = expand(program, inputs, /*memory_budget=*/1, &recomputed, &reason);
   check(ErrorKind::kNotImplemented, calls.has_value(), "[expand_program] ", reason);
   std::string text = to_json(*calls);
   check(text.size() <= kMaxExplanation, "[expand_program] the text of a Program with ", calls->instructions().size(),

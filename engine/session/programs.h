@@ -54,9 +54,10 @@ class DefinedProgram {
 
   // `sites` are the source lines of the instructions' sites 1, 2, ...; `text` is the definition as it arrived. Throws
   // Error if check_program() does. The results of the passes are kept for the `max_variants` signatures of inputs that
-  // were used last.
+  // were used last. `memory_budget`: the part of forward's values, 0 to 1, that may be kept for backward passes of the
+  // Program (passes/recompute.h).
   DefinedProgram(Program program, const ProgramInterface& interface, std::vector<std::string> sites, std::string text,
-                 size_t max_variants = kMaxVariants);
+                 size_t max_variants = kMaxVariants, double memory_budget = 1);
 
   // Returns the outputs. Throws Error.
   Tensors run(const ProgramInputs& inputs) const;
@@ -96,8 +97,9 @@ class DefinedProgram {
   using Visit = absl::FunctionRef<void(const char* pass, const Program& program, Metas metas)>;
 
   void check_inputs(const ProgramInputs& inputs) const;
-  // Runs the passes that need the inputs.
-  Compiled specialised(const ProgramInputs& inputs, Visit visit) const;
+  // Runs the passes that need the inputs, and visits each result. Sets `*reason` if calls are single although loops
+  // could compute them.
+  Compiled specialised(const ProgramInputs& inputs, Visit visit, std::string* reason) const;
   void expand_backward(const ProgramInputs& inputs, Program* program, Visit visit) const;
   std::shared_ptr<const Compiled> variant_for(const ProgramInputs& inputs) const;
   void remove_variants() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -115,6 +117,7 @@ class DefinedProgram {
   mutable std::list<Variant> variants_ ABSL_GUARDED_BY(mutex_);  // the one used last first
   mutable absl::flat_hash_map<absl::string_view, std::list<Variant>::iterator> by_signature_ ABSL_GUARDED_BY(mutex_);
   mutable uint64_t variant_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  const double memory_budget_;
 };
 
 // Used by the thread on which the Context is current. Functions throw Error.

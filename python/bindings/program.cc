@@ -214,10 +214,10 @@ void bind_program(py::module_& m) {
       .def("stop", &client::ProgramTrace::stop)
       .def(
           "finish",
-          [](client::ProgramTrace& t, const py::sequence& outputs, bool exact) {
-            return Program{t.finish(tensors_of(outputs, "trace"), exact)};
+          [](client::ProgramTrace& t, const py::sequence& outputs, bool exact, double memory_budget) {
+            return Program{t.finish(tensors_of(outputs, "trace"), {.exact = exact, .memory_budget = memory_budget})};
           },
-          py::arg("outputs"), py::arg("exact"));
+          py::arg("outputs"), py::arg("exact"), py::arg("memory_budget") = 1.0);
 }
 
 }  // namespace tt::python

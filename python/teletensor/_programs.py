@@ -12,7 +12,8 @@ numbers, or from values of tensors that exist outside, becomes constant: a branc
 The engine replaces calls that write out softmax, a norm, GELU, SiLU or attention by the operator, whose values differ by
 rounding. use_deterministic_algorithms(True), or TELETENSOR_EXACT_PROGRAMS=1 in the environment, at the time of the trace
 keeps the bits of single calls. TELETENSOR_LOG=programs writes what explain() returns to stderr, at the first run for each
-signature of the arguments.
+signature of the arguments. torch._functorch.config.activation_memory_budget, at the time of the trace, limits what a Program
+keeps for its backward passes.
 """
 
 from __future__ import annotations
@@ -163,6 +164,12 @@ class _Leaf:
 _LEAF = _Leaf()
 
 
+def _memory_budget() -> float:
+    """torch._functorch.config.activation_memory_budget; 1.0 while nothing has imported that module."""
+    config = sys.modules.get(f"{__package__}._functorch.config")
+    return 1.0 if config is None else float(config.activation_memory_budget)
+
+
 def _must_be_exact() -> bool:
     return are_deterministic_algorithms_enabled() or os.environ.get("TELETENSOR_EXACT_PROGRAMS", "0") not in ("", "0")
 
@@ -223,7 +230,7 @@ def _traced_with(tracing: _C.ProgramTrace, fn: Callable, leaves: list[Any], spec
         with _trace_runs.collected() as prepare:
             results, outputs = pytree.tree_flatten(fn(*traced_args, **traced_kwargs))
         results = [int(r) if isinstance(r, _C.SymInt) else r for r in results]  # a constant of the Program
-        program = tracing.finish([r for r in results if isinstance(r, _C.Tensor)], _must_be_exact())
+        program = tracing.finish([r for r in results if isinstance(r, _C.Tensor)], _must_be_exact(), _memory_budget())
     finally:
         tracing.stop()
     results = [_TENSOR if isinstance(r, _C.Tensor) else r for r in results]

@@ -55,8 +55,8 @@ class Decoder {
                              (wire.inference() ? Instruction::kInference : 0) | (into ? Instruction::kInto : 0));
     if (wire.default_dtype() != 0) [[unlikely]]
       instruction.flags |= Instruction::flags_of(decode_default(wire.default_dtype(), op));
-    if (wire.recompute() != 0) [[unlikely]]
-      instruction.flags |= wire.recompute() % 2 == 1 ? Instruction::kRecomputeOdd : Instruction::kRecomputeEven;
+    if (const uint32_t mark = wire.recompute() & 3; mark != 0) [[unlikely]]
+      instruction.flags |= mark % 2 == 1 ? Instruction::kRecomputeOdd : Instruction::kRecomputeEven;
     instruction.site = wire.site();
   }
 

@@ -1,5 +1,6 @@
 #include "server/session/program_cache.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -42,6 +43,13 @@ std::vector<std::string> sites_of(const v1::Frame& frame) {
         absl::StrCat(valid_utf8(site.file(), kMaxText), ":", site.line(), function.empty() ? "" : " in ", function));
   }
   return sites;
+}
+
+// The part of the values of forward that backward may keep (docs/wire.md, "Programs"): in the first instruction.
+double memory_budget_of(const v1::Frame& frame) {
+  constexpr uint32_t kAll = 65535;
+  const uint32_t sent = frame.instructions_size() == 0 ? 0 : frame.instructions(0).recompute() >> 2;
+  return sent == 0 ? 1 : std::min(sent - 1, kAll) / static_cast<double>(kAll);
 }
 
 std::string text_of(const Call& call) {
@@ -92,8 +100,8 @@ Programs::Entry decode_definition(const Limits& limits, std::string text, const 
     throw error;
   }
   if (device) set_device(&program, *device);
-  return std::make_shared<DefinedProgram>(std::move(program), interface, sites_of(frame), std::move(text),
-                                          max_variants);
+  return std::make_shared<DefinedProgram>(std::move(program), interface, sites_of(frame), std::move(text), max_variants,
+                                          memory_budget_of(frame));
 }
 
 Programs::Entry ProgramCache::define(const std::string& principal, const Limits& limits, std::string text,

@@ -11,12 +11,14 @@
 #include "engine/dispatch/call_recorder.h"
 #include "engine/dispatch/call_scope.h"
 #include "engine/program/passes/recompute.h"
+#include "engine/program/passes/remove_copies.h"
 #include "engine/program/passes/set_device.h"
 #include "engine/program/passes/shared_memory.h"
 #include "engine/program/passes/writes.h"
 #include "engine/schema/default_float.h"
 #include "engine/schema/error.h"
 #include "engine/schema/op_ids.h"
+#include "engine/schema/program_types.h"
 
 namespace tt {
 namespace {
@@ -120,27 +122,6 @@ class Recorder final : public CallRecorder {
   std::vector<Ref<Storage>> storages_;  // so that no address is used twice
 };
 
-// An output that is a copy of a value becomes the value itself, if nothing else can change or return the value. A
-// backward pass copies a gradient that it cannot prove to be used once.
-void remove_copies(size_t inputs, Program* program) {
-  if (writes_in_place(*program)) return;
-  absl::flat_hash_map<Slot, const Instruction*> definitions;
-  for (const Instruction& instruction : program->instructions()) {
-    for (Slot slot : instruction.results) definitions[slot] = &instruction;
-  }
-  std::vector<Slot> outputs(program->outputs().begin(), program->outputs().end());
-  absl::flat_hash_set<Slot> returned = names_shared_with_outputs(*program);
-  for (Slot& output : outputs) {
-    const auto copy = definitions.find(output);
-    if (copy == definitions.end() || copy->second->op->id != op_id::kClone) continue;
-    const Slot source = copy->second->args[0].slot;
-    const auto made = definitions.find(source);
-    if (source <= inputs || made == definitions.end() || made->second->op->is_view) continue;
-    if (returned.insert(source).second) output = source;
-  }
-  program->set_outputs(outputs);
-}
-
 }  // namespace
 
 bool has_backward(const Program& program) {
@@ -148,9 +129,13 @@ bool has_backward(const Program& program) {
                      [](const Instruction& instruction) { return instruction.op->id == op_id::kBackward; });
 }
 
-std::optional<Program> expand(const Program& program, const ProgramInputs& inputs, std::string* reason) {
+std::optional<Program> expand(const Program& program, const ProgramInputs& inputs, double memory_budget,
+                              Recomputed* recomputed, std::string* reason) {
   std::vector<Tensor> tensors(inputs.read.begin(), inputs.read.end());
   tensors.insert(tensors.end(), inputs.written.begin(), inputs.written.end());
+  const std::vector<Tensor> given = tensors;
+  std::vector<const TensorMeta*> metas;
+  for (const Tensor& tensor : given) metas.push_back(tensor.get());
   const UseDefs uses(program);
   const absl::Span<const Slot> read = uses.inputs();
   const Device device = read.empty() ? Device{} : tensors[read[0] - 1].device();
@@ -190,9 +175,10 @@ std::optional<Program> expand(const Program& program, const ProgramInputs& input
     }
     Program expanded = std::move(recorder.program());
     expanded.set_outputs(names);
-    remove_copies(tensors.size(), &expanded);
-    if (!writes_in_place(expanded)) recompute(recorder.is_backward(), &expanded);
-    check_program(expanded, tensors.size());
+    const ProgramTypes types(expanded, metas, /*grad_enabled=*/false);
+    *recomputed = recompute(recorder.is_backward(), &types, metas.size(), memory_budget, &expanded);
+    remove_copies(&expanded, ProgramTypes(expanded, metas, /*grad_enabled=*/false), metas.size());
+    check_program(expanded, metas.size());
     return expanded;
   } catch (const Cancelled&) {
     throw;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "engine/program/passes/recompute.h"
 #include "engine/program/program_run.h"
 #include "engine/schema/program.h"
 
@@ -17,8 +18,10 @@ namespace tt {
 // Whether the Program contains a backward pass.
 bool has_backward(const Program& program);
 
+// `memory_budget` is that of recompute(), of which `*recomputed` describes the changes.
 // Returns nothing, and sets `*reason`, if a call reads data or cannot be executed on a tensor without data, if the
 // inputs are on different devices or have no data themselves, or if an output requires grad. Requires check_program().
-std::optional<Program> expand(const Program& program, const ProgramInputs& inputs, std::string* reason);
+std::optional<Program> expand(const Program& program, const ProgramInputs& inputs, double memory_budget,
+                              Recomputed* recomputed, std::string* reason);
 
 }  // namespace tt

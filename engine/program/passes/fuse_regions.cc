@@ -9,6 +9,7 @@
 #include "absl/container/inlined_vector.h"
 #include "engine/dispatch/chain.h"
 #include "engine/program/chain_code.h"
+#include "engine/program/passes/fusion_limits.h"
 #include "engine/program/passes/pointwise_call.h"
 #include "engine/program/passes/stateful.h"
 #include "engine/program/passes/writes.h"
@@ -106,19 +107,9 @@ class Groups {
 
   const TensorMeta& result(size_t i) const { return types_.of(instructions_[i].results[0]); }
 
-  bool may_fuse(size_t i) const {
-    if (!is_pointwise_call(instructions_[i]) || !has_valid_args(instructions_[i])) return false;
-    const TensorMeta& meta = result(i);
-    const bool has_block_dtype = meta.dtype == DType::kFloat32 || meta.dtype == DType::kFloat64;
-    return has_block_dtype && !meta.requires_grad && meta.numel() >= kMinRegionElements &&
-           keeps_chain_results(meta.device.type) && !instructions_[i].op->is_random;
-  }
+  bool may_fuse(size_t i) const { return why_not_in_loop(instructions_[i], types_) == NotInLoop::kNone; }
 
-  bool match(size_t a, size_t b) const {
-    const TensorMeta &x = result(a), &y = result(b);
-    return x.sizes == y.sizes && x.strides == y.strides && x.dtype == y.dtype && x.device == y.device &&
-           instructions_[a].flags == instructions_[b].flags;
-  }
+  bool match(size_t a, size_t b) const { return have_equal_results(instructions_[a], instructions_[b], types_); }
 
   // Merges the group `from` into `into`, of which it reads a result, if one loop can run both.
   void merge(size_t into, size_t from) {

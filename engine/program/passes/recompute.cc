@@ -4,8 +4,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "engine/program/passes/memory_budget.h"
 #include "engine/program/passes/renamed_args.h"
-#include "engine/program/passes/stateful.h"
 
 namespace tt {
 namespace {
@@ -16,8 +16,12 @@ uint8_t mark_of(const Instruction& instruction) { return instruction.flags & Ins
 
 class Recomputation {
  public:
-  Recomputation(std::vector<bool> is_backward, const Program& program)
-      : is_backward_(std::move(is_backward)), program_(program), instructions_(program.instructions()) {
+  Recomputation(const std::vector<bool>& is_backward, const Program& program)
+      : is_backward_(is_backward),
+        program_(program),
+        instructions_(program.instructions()),
+        is_chosen_(instructions_.size()),
+        has_constant_values_(instructions_with_constant_values(program)) {
     region_of_.resize(instructions_.size());
     size_t region = 0;
     for (size_t i = 0; i < instructions_.size(); ++i) {
@@ -26,7 +30,7 @@ class Recomputation {
       last_mark_ = mark;
       region_of_[i] = mark == kNone ? 0 : region;
       for (Slot slot : instructions_[i].results) {
-        definitions_[slot] = i;
+        if ((instructions_[i].flags & Instruction::kInto) == 0) definitions_[slot] = i;
         last_ = std::max(last_, slot);
       }
       for (const Arg& arg : instructions_[i].args) {
@@ -39,6 +43,16 @@ class Recomputation {
     kept_.insert(program.outputs().begin(), program.outputs().end());
   }
 
+  // Whether the results of instruction `i` are computed again if backward reads them.
+  bool is_again(size_t i) const {
+    const auto& results = instructions_[i].results;
+    return std::any_of(results.begin(), results.end(), [this](Slot slot) { return is_recomputed(slot); });
+  }
+  // Computes the results of these instructions of forward again.
+  void choose(const std::vector<size_t>& instructions) {
+    for (size_t i : instructions) is_chosen_[i] = true;
+  }
+
   // Nothing if there would be too many names.
   bool run(Program* changed) {
     for (size_t i = 0; i < instructions_.size(); ++i) {
@@ -49,6 +63,7 @@ class Recomputation {
       }
       append_renamed(
           instructions_[i], [&](Slot slot) { return is_backward_[i] ? name_of(slot) : slot; }, changed);
+      if (is_chosen_[i]) changed->mutable_instructions().back().flags |= Instruction::kRecomputeOdd;
     }
     changed->set_outputs(program_.outputs());
     return last_ <= Program::kMaxNames;
@@ -63,8 +78,8 @@ class Recomputation {
 
   bool is_recomputed(Slot slot) const {
     const auto found = definitions_.find(slot);
-    return found != definitions_.end() && region_of_[found->second] != 0 && !kept_.contains(slot) &&
-           !is_stateful(instructions_[found->second]);
+    if (found == definitions_.end() || !has_constant_values_[found->second]) return false;
+    return is_chosen_[found->second] || (region_of_[found->second] != 0 && !kept_.contains(slot));
   }
 
   Slot name_of(Slot slot) const {
@@ -101,9 +116,11 @@ class Recomputation {
     }
   }
 
-  const std::vector<bool> is_backward_;
+  const std::vector<bool>& is_backward_;
   const Program& program_;
   const std::vector<Instruction>& instructions_;
+  std::vector<bool> is_chosen_;  // by instruction
+  const std::vector<bool> has_constant_values_;
   std::vector<size_t> region_of_;  // by instruction; 0: in none
   absl::flat_hash_map<Slot, size_t> definitions_;
   absl::flat_hash_set<Slot> kept_;
@@ -120,11 +137,27 @@ void remove_marks(Program* program) {
   }
 }
 
-void recompute(std::vector<bool> is_backward, Program* program) {
+Recomputed recompute(const std::vector<bool>& is_backward, const ProgramTypes* types, size_t inputs, double budget,
+                     Program* program) {
+  Recomputed recomputed;
   const auto& instructions = program->instructions();
-  if (std::none_of(instructions.begin(), instructions.end(), mark_of)) return;
+  const bool has_budget = budget < 1 && types != nullptr;
+  if (!has_budget && std::none_of(instructions.begin(), instructions.end(), mark_of)) return recomputed;
+  Recomputation recomputation(is_backward, *program);
+  if (has_budget) {
+    std::vector<bool> is_again;
+    for (size_t i = 0; i < instructions.size(); ++i) is_again.push_back(recomputation.is_again(i));
+    const BudgetChoice choice = choose_within_budget(*program, *types, inputs, is_backward, is_again, budget);
+    recomputed.all_bytes = choice.all_bytes;
+    recomputed.kept_bytes = choice.kept_bytes;
+    recomputation.choose(choice.again);
+  }
+  const size_t before = instructions.size();
   Program changed;
-  if (Recomputation(std::move(is_backward), *program).run(&changed)) *program = std::move(changed);
+  if (!recomputation.run(&changed)) return {};
+  recomputed.calls = changed.instructions().size() - before;
+  *program = std::move(changed);
+  return recomputed;
 }
 
 }  // namespace tt

@@ -1,4 +1,4 @@
-"""The module type of torch._dynamo.config, and temporary changes of its settings."""
+"""The module type of torch._dynamo.config and torch._functorch.config, and temporary changes of their settings."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from typing import Any
 
 
 class Patch(ContextDecorator):
-    """Changes settings of torch._dynamo.config while the context is entered or the function runs.
+    """Changes settings of torch._dynamo.config, or of another module, while the context is entered or the function runs.
 
     Args:
         arg1: a setting's name, with its value in `arg2`, or a dict or tuple of pairs of settings.
+        _config: the module; None for torch._dynamo.config.
         changes: settings by name.
 
     Raises:
         AttributeError: there is no such setting.
     """
 
-    def __init__(self, arg1: Any = None, arg2: Any = None, **changes: Any) -> None:
+    def __init__(self, arg1: Any = None, arg2: Any = None, *, _config: ModuleType | None = None, **changes: Any) -> None:
         self._changes = {arg1: arg2} if isinstance(arg1, str) else {**dict(arg1 or {}), **changes}
-        self._config = sys.modules[f"{__package__}.config"]
+        self._config = _config or sys.modules[f"{__package__}.config"]
         self._previous: list[dict[str, Any]] = []
 
     def __enter__(self) -> None:

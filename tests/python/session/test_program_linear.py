@@ -13,7 +13,7 @@ trace = torch.compiler.trace
 
 def final(program, *args) -> str:
     """The Program after the last pass."""
-    return program.explain(*args).split("# after")[-1]
+    return program.explain(*args).split("# after")[-1].split("# not fused")[0]
 
 
 ACTIVATIONS = {

@@ -285,7 +285,38 @@ def test_explain_shows_every_pass():
     assert traced.count("relu") == 2 and "exp" in traced
     assert cleaned.count("relu") == 1 and "exp" not in cleaned
     assert cleaned.splitlines()[1:] == rewritten.splitlines()[1:]
-    assert "pointwise_chain" in fused and "sum" not in fused  # the loop ends with the sum
+    chain, expression, *_ = fused.splitlines()[1:]
+    assert re.fullmatch(r"%\d+ = pointwise_chain\(\[%1\]\)", chain)  # the loop ends with the sum
+    assert re.fullmatch(r"    t1 = relu\(mul\(%1, other=2\)\)", expression)
+    assert re.search(r"    %\d+ = sum\(add\(t1, t1\)\)\nread", fused)
+
+
+def test_explain_says_why_calls_are_not_one_loop():
+    def f(x, w, count):
+        with torch.no_grad():
+            count.add_(1)
+        y = (x + 1).exp() @ w
+        return (y.neg() * y.sigmoid()).softmax(1).sum(), y.double().exp()
+
+    x, w = torch.randn(64, 64), torch.randn(64, 64)
+    text = explain(f, x, w, torch.zeros(32))
+    assert text.split("# not fused\n")[1].splitlines() == [
+        "%4 = loop and %5 = matmul: matmul has a kernel of its own",
+        "%5 = matmul and %6 = loop: matmul has a kernel of its own",
+        "%6 = loop and %7 = softmax: softmax has a kernel of its own",
+        "%9 = to_dtype and %10 = exp: to_dtype has a kernel of its own",
+    ]
+    text = explain(lambda x: torch.where(x > 0, x.exp(), x).sum(0).exp(), torch.randn(64, 64))
+    assert "gt and %" in text and "dtype: loops compute float32 and float64, gt computes bool" in text
+    assert "runs after the loop; reduction over a dimension with fewer than 512 neighbouring elements" in text
+    result = explain(lambda x: x.exp().neg(), x).split("# after")[-1]
+    assert "not fused" not in result and "    %3 = neg(exp(%1))" in result
+
+
+def test_explain_of_recorded_calls_says_so():
+    x = torch.randn(64, 64, requires_grad=True)
+    text = explain(lambda x: (x.exp() @ x).neg().exp().sum(), x)
+    assert "the tape records" in text.split("# not fused\n")[1]
 
 
 @needs_daemon
