@@ -8,6 +8,7 @@
 #include "client/autograd/backward_pass.h"
 #include "client/session/call_mode.h"
 #include "client/session/graph.h"
+#include "client/session/program_trace.h"
 
 namespace teletensor {
 namespace {
@@ -55,6 +56,8 @@ bool Tensor::is_leaf() const {
 }
 Tensor Tensor::grad() const {
   meta();
+  if (tt::client::ProgramTrace* const trace = tt::client::ProgramTrace::of(*handle_->session)) [[unlikely]]
+    internal::translated([&] { trace->read_grad(handle_); });
   return Tensor(handle_->grad);
 }
 void Tensor::set_grad(const Tensor& grad) const {
@@ -77,6 +80,8 @@ void Tensor::set_data(const Tensor& source) const {
   if (source.session().handle() != handle_->session) {
     throw RuntimeError("set_data: expected tensors of one session");
   }
+  if (tt::client::ProgramTrace::is_active())
+    throw NotImplementedError("[trace] a traced function cannot replace a tensor, as set_data() does");
   internal::translated([&] {
     const Tensor made = source.is_same(*this) ? *this : source.detach();  // a handle that nothing else refers to
     if (made.is_same(*this)) return;
@@ -147,6 +152,24 @@ std::vector<Tensor> AutogradContext::get_saved_variables() const {
 }
 
 namespace internal {
+
+void zero_gradients(const std::vector<Tensor>& leaves, bool set_to_none) {
+  const NoGradGuard no_grad;
+  const bool is_traced = set_to_none && tt::client::ProgramTrace::is_active();
+  for (const Tensor& leaf : leaves) {
+    if (is_traced) {
+      leaf.set_grad(Tensor());
+      continue;
+    }
+    const Tensor gradient = leaf.grad();
+    if (!gradient.defined()) continue;
+    if (set_to_none) {
+      leaf.set_grad(Tensor());
+    } else {
+      (gradient.requires_grad() ? gradient.detach() : gradient).zero_();  // a traced function cannot write to a view
+    }
+  }
+}
 
 // One call of a Function.
 class Application {

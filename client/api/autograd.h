@@ -29,7 +29,11 @@ void remove_hook(const Tensor& tensor, int64_t number);
 
 namespace internal {
 class Application;
-}
+
+/// Removes the leaves' gradients, or sets them to zero. In a traced function (client/api/program.h), removing them does
+/// not depend on whether there are any.
+void zero_gradients(const std::vector<Tensor>& leaves, bool set_to_none);
+}  // namespace internal
 
 /// What a Function keeps from forward() for backward().
 class AutogradContext {

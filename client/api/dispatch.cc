@@ -27,6 +27,7 @@ tt::client::Tensors call_in(tt::client::Session& session, uint16_t op, tt::Args 
     return session.call(*tt::find_op(op), args,
                         {.grad = tt::client::call_mode.grad,
                          .inference = tt::client::call_mode.inference,
+                         .site = current_site(session),
                          .into = into,
                          .autocast = tt::client::autocast_settings().state()});
   } catch (const tt::Error& error) {

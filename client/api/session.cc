@@ -15,6 +15,7 @@ namespace teletensor {
 namespace {
 
 constinit thread_local tt::client::Session* thread_session = nullptr;
+constinit thread_local const std::source_location* thread_line = nullptr;
 
 // The process's default session. Its destructor, at the end of the process, ends it, and with it a private engine.
 class Default {
@@ -138,6 +139,9 @@ AutoGradMode::~AutoGradMode() { tt::client::call_mode.grad = before_; }
 InferenceMode::InferenceMode(bool enabled) : before_(std::exchange(tt::client::call_mode.inference, enabled)) {}
 InferenceMode::~InferenceMode() { tt::client::call_mode.inference = before_; }
 
+SourceLine::SourceLine(std::source_location line) : line_(line), before_(std::exchange(thread_line, &line_)) {}
+SourceLine::~SourceLine() { thread_line = before_; }
+
 void manual_seed(uint64_t seed) {
   const tt::Arg args[] = {tt::Arg(static_cast<int64_t>(seed))};
   internal::call_all(tt::op_id::kManualSeed, args);
@@ -151,6 +155,12 @@ tt::client::Session& current_session() {
   if (thread_session) return *thread_session;
   if (tt::client::Session* session = default_of_process().current()) return *session;
   return *default_of_process().get();
+}
+
+uint32_t current_site(tt::client::Session& session) {
+  if (thread_line == nullptr) [[likely]]
+    return 0;
+  return session.site(thread_line->file_name(), thread_line->line(), thread_line->function_name());
 }
 
 }  // namespace internal

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <source_location>
 #include <string>
 
 #include "engine/schema/ref.h"
@@ -134,6 +135,20 @@ class InferenceMode {
   const bool before_;
 };
 
+/// While it exists, errors of its thread's calls name this line of the program, or that of an inner SourceLine.
+/// Profiles show it, too.
+class SourceLine {
+ public:
+  explicit SourceLine(std::source_location line = std::source_location::current());
+  ~SourceLine();
+  SourceLine(const SourceLine&) = delete;
+  SourceLine& operator=(const SourceLine&) = delete;
+
+ private:
+  const std::source_location line_;
+  const std::source_location* const before_;
+};
+
 /// Seeds the random numbers of the current session.
 void manual_seed(uint64_t seed);
 
@@ -142,5 +157,7 @@ namespace internal {
 Session guarded_session();
 /// The thread's session, or the default one.
 tt::client::Session& current_session();
+/// The session's number of the thread's SourceLine; 0 if there is none.
+uint32_t current_site(tt::client::Session& session);
 }  // namespace internal
 }  // namespace teletensor

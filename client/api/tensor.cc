@@ -9,6 +9,7 @@
 #include "client/api/operators.h"
 #include "client/api/session.h"
 #include "client/session/default_dtype.h"
+#include "client/session/program_trace.h"
 #include "client/session/session.h"
 #include "engine/schema/float8.h"
 #include "engine/schema/op_ids.h"
@@ -48,8 +49,32 @@ Tensor::Tensor(const Scalar& number) : Tensor(full({}, number)) {}
 
 void Tensor::throw_undefined() { throw RuntimeError("expected a tensor, got an undefined Tensor"); }
 
-int64_t Tensor::size(int64_t dim) const { return sizes()[static_cast<size_t>(wrapped(dim, this->dim()))]; }
-int64_t Tensor::stride(int64_t dim) const { return strides()[static_cast<size_t>(wrapped(dim, this->dim()))]; }
+void Tensor::require_of_runs(Read what, size_t dim) const {
+  static_assert(kTracedHandle == tt::client::ProgramTrace::kTracedHandle);
+  tt::client::ProgramTrace* const trace = tt::client::ProgramTrace::of_tensor(*handle_);
+  if (trace == nullptr) return;
+  internal::translated([&] {
+    switch (what) {
+      case Read::kSize: trace->size_of(*handle_, dim).constant(); break;
+      case Read::kSizes: trace->require_sizes(*handle_); break;
+      case Read::kStride: trace->require_stride(*handle_, dim); break;
+      case Read::kStrides:
+        for (size_t d = 0; d < handle_->sizes.size(); ++d) trace->require_stride(*handle_, d);
+        break;
+      case Read::kOffset: trace->require_offset(*handle_); break;
+      case Read::kContiguity: trace->require_contiguity(*handle_); break;
+    }
+  });
+}
+
+int64_t Tensor::size(int64_t dim) const {
+  const auto index = static_cast<size_t>(wrapped(dim, this->dim()));
+  return read_meta(Read::kSize, index).sizes[index];
+}
+int64_t Tensor::stride(int64_t dim) const {
+  const auto index = static_cast<size_t>(wrapped(dim, this->dim()));
+  return read_meta(Read::kStride, index).strides[index];
+}
 
 Session Tensor::session() const {
   meta();

@@ -34,23 +34,24 @@ class Tensor : public TensorMethods {
   explicit Tensor(double number) : Tensor(Scalar(number)) {}
   explicit Tensor(int number) : Tensor(Scalar(number)) {}
 
-  // Metadata; never waits. An undefined tensor throws RuntimeError.
+  // Metadata; never waits. An undefined tensor throws RuntimeError. A Program (client/api/program.h) requires of its
+  // runs what the traced function has read.
   int64_t dim() const { return meta().dim(); }
   int64_t ndimension() const { return dim(); }
-  int64_t numel() const { return meta().numel(); }
-  IntArrayRef sizes() const { return IntArrayRef(meta().sizes); }
-  IntArrayRef strides() const { return IntArrayRef(meta().strides); }
+  int64_t numel() const { return read_meta(Read::kSizes).numel(); }
+  IntArrayRef sizes() const { return IntArrayRef(read_meta(Read::kSizes).sizes); }
+  IntArrayRef strides() const { return IntArrayRef(read_meta(Read::kStrides).strides); }
   /// The size of a dimension; negative ones count from the end. Throws IndexError.
   int64_t size(int64_t dim) const;
   int64_t stride(int64_t dim) const;
-  int64_t storage_offset() const { return meta().offset; }
+  int64_t storage_offset() const { return read_meta(Read::kOffset).offset; }
   Dtype dtype() const { return meta().dtype; }
   Dtype scalar_type() const { return dtype(); }
   Device device() const { return Device(meta().device); }
   TensorOptions options() const { return TensorOptions(dtype()).device(device()); }
   size_t element_size() const { return tt::item_size(dtype()); }
   size_t nbytes() const { return element_size() * static_cast<size_t>(numel()); }
-  bool is_contiguous() const { return meta().is_contiguous(); }
+  bool is_contiguous() const { return read_meta(Read::kContiguity).is_contiguous(); }
   bool is_floating_point() const { return tt::is_floating(dtype()); }
   bool is_complex() const { return tt::is_complex(dtype()); }
   bool is_cuda() const { return device().is_cuda(); }
@@ -154,6 +155,16 @@ class Tensor : public TensorMethods {
 
  private:
   [[noreturn]] static void throw_undefined();
+  static constexpr uint64_t kTracedHandle = uint64_t{1} << 63;  // as ProgramTrace::kTracedHandle
+  // What the caller reads of the metadata.
+  enum class Read : uint8_t { kSize, kSizes, kStride, kStrides, kOffset, kContiguity };
+  const tt::TensorMeta& read_meta(Read what, size_t dim = 0) const {
+    const tt::TensorMeta& read = meta();
+    if ((handle_->id & kTracedHandle) != 0) [[unlikely]]
+      require_of_runs(what, dim);
+    return read;
+  }
+  void require_of_runs(Read what, size_t dim) const;
   template <typename T>
   static T scalar_to(const Scalar& value) {
     if constexpr (std::is_same_v<T, bool>) {

@@ -4,6 +4,7 @@
 #include <ostream>
 #include <sstream>
 
+#include "client/api/autograd.h"
 #include "client/api/session.h"
 
 namespace teletensor::nn {
@@ -121,18 +122,7 @@ void Module::convert(std::optional<Device> device, std::optional<Dtype> dtype) {
   for (const Tensor& buffer : buffers()) move(buffer);
 }
 
-void Module::zero_grad(bool set_to_none) {
-  for (const Tensor& parameter : parameters()) {
-    const Tensor gradient = parameter.grad();
-    if (!gradient.defined()) continue;
-    if (set_to_none) {
-      parameter.set_grad(Tensor());
-    } else {
-      NoGradGuard no_grad;
-      gradient.detach().zero_();
-    }
-  }
-}
+void Module::zero_grad(bool set_to_none) { autograd::internal::zero_gradients(parameters(), set_to_none); }
 
 void Module::apply(const std::function<void(Module&)>& function) {
   for (const auto& [name, child] : children_) child->apply(function);

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "client/api/autograd.h"
 #include "client/api/creation.h"
 #include "client/api/operators.h"
 #include "client/api/session.h"
+#include "client/session/program_trace.h"
 
 namespace teletensor::optim {
 
@@ -31,21 +33,13 @@ void Optimizer::add_param_group(OptimizerParamGroup group) {
 }
 
 void Optimizer::zero_grad(bool set_to_none) {
-  NoGradGuard no_grad;
-  for (const OptimizerParamGroup& group : groups_) {
-    for (const Tensor& parameter : group.params()) {
-      const Tensor gradient = parameter.grad();
-      if (!gradient.defined()) continue;
-      if (set_to_none) {
-        parameter.set_grad(Tensor());
-      } else {
-        gradient.detach().zero_();
-      }
-    }
-  }
+  for (const OptimizerParamGroup& group : groups_) autograd::internal::zero_gradients(group.params(), set_to_none);
 }
 
 void Optimizer::step() {
+  if (tt::client::ProgramTrace::is_active())
+    throw NotImplementedError(
+        "[trace] a traced function cannot contain an optimizer's step; call it after the Program");
   NoGradGuard no_grad;
   for (OptimizerParamGroup& group : groups_) {
     std::vector<Tensor> params, grads;

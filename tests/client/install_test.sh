@@ -18,6 +18,7 @@ cmake --build "$folder/example/build"
 export TELETENSOR_DAEMON="$daemon"
 cd "$folder"
 env -u TELETENSOR_ADDRESS "$folder/example/build/linear_regression"
+env -u TELETENSOR_ADDRESS "$folder/example/build/traced_step"
 
 # A few steps of the classifier on two black and two white images.
 mkdir "$folder/images"

@@ -11,6 +11,7 @@
 #include "client/api/linalg.h"
 #include "client/api/nested.h"
 #include "client/api/options.h"
+#include "client/api/program.h"
 #include "client/api/published.h"
 #include "client/api/session.h"
 #include "client/api/sparse.h"
