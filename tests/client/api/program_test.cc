@@ -89,6 +89,21 @@ TEST_F(Programs, ContainsABackwardPass) {
   EXPECT_LT(program(x, y).item<float>(), expected.item<float>());
 }
 
+TEST_F(Programs, KeepsLessForBackwardWithinABudget) {
+  const Tensor w = randn({64, 64}).set_requires_grad(true), x = randn({64, 64});
+  const compiler::Function f = [&](const std::vector<Tensor>& inputs) {
+    Tensor h = inputs[0];
+    for (int i = 0; i < 3; ++i) h = (h.matmul(w) * 0.1).sin().exp();
+    return autograd::grad({h.sum()}, {w});
+  };
+  const std::vector<float> expected = floats(compiler::trace(f, {x}).run({x})[0]);
+  const compiler::Program half = compiler::trace(f, {x}, {.memory_budget = 0.5});
+  EXPECT_EQ(floats(half.run({x})[0]), expected);
+  EXPECT_THAT(half.explain({x}), HasSubstr("with a budget of 0.5"));
+  EXPECT_THAT(message_of<ValueError>([&] { compiler::trace(f, {x}, {.memory_budget = 2}); }),
+              HasSubstr("expected a memory budget from 0 to 1, got 2"));
+}
+
 TEST_F(Programs, GradientsOfGivenTensors) {
   const Tensor x = randn({4}).set_requires_grad(true);
   const auto f = [](const Tensor& x) { return autograd::grad({(x * x * x).sum()}, {x})[0]; };
@@ -103,7 +118,7 @@ TEST_F(Programs, RequiresWhatTheFunctionHasReadOfSizes) {
                 mean(ones({5, 2}));
               }),
               HasSubstr("the traced function requires size(input 0, 0) == 4"));
-  const compiler::Program flat = compiler::trace([](const Tensor& x) { return x.view({x.numel()}); }, ones({2, 3}));
+  const compiler::Program flat = compiler::trace([](const Tensor& x) { return x.view({x.numel()}) + 1; }, ones({2, 3}));
   EXPECT_THAT(message_of<ValueError>([&] { flat(ones({3, 3})); }), HasSubstr("requires size(input 0, 0) == 2"));
   const compiler::Program plain =
       compiler::trace([](const Tensor& x) { return x.is_contiguous() ? x + 1 : x + 2; }, ones({2, 3}));
@@ -147,7 +162,7 @@ TEST_F(Programs, RefusesWhatItCannotContain) {
   const Tensor x = ones({2});
   EXPECT_THAT(
       message_of<RuntimeError>([&] { compiler::trace([](const Tensor& x) { return x * x.sum().item<float>(); }, x); }),
-      HasSubstr("does not exist"));
+      HasSubstr("exists only while a Program is traced"));
   EXPECT_THAT(message_of<NotImplementedError>([&] { compiler::trace([](const Tensor& x) { return x.nonzero(); }, x); }),
               HasSubstr("[nonzero] the sizes of its results depend on values"));
   EXPECT_THAT(message_of<NotImplementedError>([&] {

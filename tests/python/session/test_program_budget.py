@@ -102,7 +102,9 @@ def test_dropout_is_drawn_once():
 def test_running_statistics_are_counted_once():
     """Norms write their statistics in forward: what reads them is not computed again, the rest is."""
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.SiLU(), nn.Conv2d(8, 8, 3), nn.BatchNorm2d(8), nn.SiLU())
+    model = nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.SiLU(), nn.Conv2d(8, 8, 3), nn.BatchNorm2d(8), nn.SiLU()
+    )
     state = {k: v.clone() for k, v in model.state_dict().items()}
     x, results = torch.randn(4, 3, 16, 16), []
     for budget in (1.0, 0.5, 0.0):
@@ -169,7 +171,9 @@ def test_the_setting():
 
 def test_gradients_are_not_copied_in_steps_with_writes():
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 36, 8), nn.ReLU(), nn.Linear(8, 5))
+    model = nn.Sequential(
+        nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 36, 8), nn.ReLU(), nn.Linear(8, 5)
+    )
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     x, y = torch.randn(2, 3, 8, 8), torch.tensor([1, 4])
 
