@@ -131,7 +131,7 @@ std::string Program::definition() const {
   encode_program(traced_, &frame);
   if (options_.memory_budget < 1 && frame.instructions_size() > 0) {
     v1::Instruction& first = *frame.mutable_instructions(0);
-    first.set_recompute(first.recompute() | (1 + static_cast<uint32_t>(options_.memory_budget * 65535)) << 2);
+    first.set_recompute(first.recompute() | (1 + static_cast<uint32_t>(options_.memory_budget * 65536)) << 2);
   }
   for (const v1::Site& line : sites_) *frame.mutable_sites()->Add() = line;
   return frame.SerializeAsString();

@@ -192,8 +192,8 @@ DefinedProgram::Compiled DefinedProgram::specialised(const ProgramInputs& inputs
   }
   // The tape checks gradients for NaN if the session asks for it.
   if (has_backward(program) && !CallScope::current().detect_anomaly)
-    expand_backward(inputs, &program, visit_with_metas);
-  remove_marks(&program);
+    expand_backward(inputs, &program, visit_with_metas, reason);
+  if (reason->empty()) remove_marks(&program);
   const Constants constants = fold_constants(&program, metas, grad);
   for (const Tensor& value : constants.values) metas.push_back(value.get());
   if (!constants.values.empty() || constants.too_large) visit(describe(constants).c_str(), program);
@@ -236,11 +236,12 @@ DefinedProgram::Compiled DefinedProgram::specialised(const ProgramInputs& inputs
     // A loop keeps the operands of its first call until its place.
     const bool takes_more = peak_bytes(program, metas, grad) > peak_bytes(single, metas, grad);
     if (takes_more) program = single;
-    *reason = reason_against_loops(takes_more, records);
+    if (takes_more || records) *reason = reason_against_loops(takes_more, records);
     visit(takes_more ? "remove_identities; not fuse_regions, which would take more memory"
                      : "remove_identities, fuse_regions and remove_unused",
           program);
   }
+  remove_marks(&program);
   if (writes || records) {
     if (!writes) *reason = reason_against_loops(/*takes_more=*/false, records);
     fuse({inputs.read, inputs.written, constants.values}, &program);
@@ -250,7 +251,8 @@ DefinedProgram::Compiled DefinedProgram::specialised(const ProgramInputs& inputs
 }
 
 // Without the calls of forward and backward, the passes see a backward pass as one call.
-void DefinedProgram::expand_backward(const ProgramInputs& inputs, Program* program, Visit visit_with_metas) const {
+void DefinedProgram::expand_backward(const ProgramInputs& inputs, Program* program, Visit visit_with_metas,
+                                     std::string* kept_apart) const {
   const std::vector<const TensorMeta*> metas = metas_of(inputs);
   const auto visit = [&](const char* pass, const Program& changed) { visit_with_metas(pass, changed, metas); };
   const LeadingValues differentiated(*program, inputs.read.size() + inputs.written.size(), end_of_backward(*program));
@@ -264,10 +266,13 @@ void DefinedProgram::expand_backward(const ProgramInputs& inputs, Program* progr
   if (!expanded) return visit(absl::StrCat("expand, which has failed: ", reason).c_str(), *program);
   merge_equal(&*expanded, ProgramTypes(*expanded, metas, CallScope::current().grad_enabled),
               /*recorded=*/false);
+  if (recomputed.calls > 0) mark_forward(&*expanded);
   remove_unused(&*expanded);
   std::optional<Program> whole = differentiated.joined(*std::move(expanded));
   if (!whole) return visit("expand, which has failed: too many names", *program);
   *program = *std::move(whole);
+  if (recomputed.calls > 0)
+    *kept_apart = "memory: calls of forward, and those that are repeated for backward, are different loops";
   std::string passes = "expand, merge_equal and remove_unused";
   if (recomputed.calls > 0 || recomputed.all_bytes > 0)
     absl::StrAppend(&passes, "; recompute has added ", recomputed.calls, " calls");

@@ -97,10 +97,11 @@ class DefinedProgram {
   using Visit = absl::FunctionRef<void(const char* pass, const Program& program, Metas metas)>;
 
   void check_inputs(const ProgramInputs& inputs) const;
-  // Runs the passes that need the inputs, and visits each result. Sets `*reason` if calls are single although loops
-  // could compute them.
+  // Runs the passes that need the inputs, and visits each result. Sets `*reason`, which is empty, if
+  // calls are single although loops could compute them.
   Compiled specialised(const ProgramInputs& inputs, Visit visit, std::string* reason) const;
-  void expand_backward(const ProgramInputs& inputs, Program* program, Visit visit) const;
+  // Sets `*kept_apart` if later passes must not fuse calls of forward with repeated ones, to the reason.
+  void expand_backward(const ProgramInputs& inputs, Program* program, Visit visit, std::string* kept_apart) const;
   std::shared_ptr<const Compiled> variant_for(const ProgramInputs& inputs) const;
   void remove_variants() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string describe_site(uint32_t site) const;

@@ -47,7 +47,7 @@ std::vector<std::string> sites_of(const v1::Frame& frame) {
 
 // The part of the values of forward that backward may keep (docs/wire.md, "Programs"): in the first instruction.
 double memory_budget_of(const v1::Frame& frame) {
-  constexpr uint32_t kAll = 65535;
+  constexpr uint32_t kAll = uint32_t{1} << 16;
   const uint32_t sent = frame.instructions_size() == 0 ? 0 : frame.instructions(0).recompute() >> 2;
   return sent == 0 ? 1 : std::min(sent - 1, kAll) / static_cast<double>(kAll);
 }

@@ -131,6 +131,15 @@ class Recomputation {
 
 }  // namespace
 
+void mark_forward(Program* program) {
+  std::vector<Instruction>& instructions = program->mutable_instructions();
+  const auto last = std::find_if(instructions.rbegin(), instructions.rend(), mark_of).base();
+  for (auto at = instructions.begin(); at != last; ++at) {
+    at->flags &= static_cast<uint8_t>(~Instruction::kRecompute);
+    at->flags |= Instruction::kRecomputeOdd;
+  }
+}
+
 void remove_marks(Program* program) {
   for (Instruction& instruction : program->mutable_instructions()) {
     instruction.flags &= static_cast<uint8_t>(~Instruction::kRecompute);

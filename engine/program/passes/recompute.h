@@ -27,6 +27,10 @@ struct Recomputed {
 Recomputed recompute(const std::vector<bool>& is_backward, const ProgramTypes* types, size_t inputs, double budget,
                      Program* program);
 
+// Gives all instructions up to the last marked one the same mark, so that the passes that fuse calls do not compute
+// what is computed again together with forward.
+void mark_forward(Program* program);
+
 // Removes the marks, of which no later pass has a use.
 void remove_marks(Program* program);
 

@@ -49,10 +49,15 @@ def traced_step(model, budget, x):
 
 
 def kept(program, x):
-    """(calls computed again, bytes kept, bytes of all) and the peak after the last pass."""
+    """(calls computed again, bytes kept, bytes of all) and the peak after the last pass.
+
+    Later passes must not compute forward and what is repeated together, which would keep it.
+    """
     text = program.explain(x)
     found = re.search(r"recompute has added (\d+) calls, backward keeps (\d+) of (\d+) bytes", text)
-    peak = int(re.findall(r"values of at most (\d+) bytes", text)[-1])
+    peaks = {name: int(peak) for name, peak in re.findall(r"# after (\w+).*values of at most (\d+) bytes", text)}
+    peak = list(peaks.values())[-1]
+    assert peak <= peaks["expand"]
     return (*map(int, found.groups()), peak) if found else (0, 0, 0, peak)
 
 
