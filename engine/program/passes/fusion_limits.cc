@@ -39,7 +39,7 @@ struct Loop {
 class Explanation {
  public:
   Explanation(const Program& program, const ProgramTypes& types)
-      : program_(program), instructions_(program.instructions()), types_(types) {
+      : instructions_(program.instructions()), types_(types) {
     producers_.resize(instructions_.size());
     for (size_t i = 0; i < instructions_.size(); ++i) {
       const Instruction& instruction = instructions_[i];
@@ -226,7 +226,6 @@ class Explanation {
     return 0;
   }
 
-  const Program& program_;
   const std::vector<Instruction>& instructions_;
   const ProgramTypes& types_;
   std::vector<Loop> loops_;                                      // by instruction
