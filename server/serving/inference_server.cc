@@ -82,8 +82,9 @@ absl::StatusOr<std::string> InferenceServer::decompress(ContentCoding coding, ab
                                                         std::vector<Inflight>* charged) {
   return decompressed(coding, bytes, options_.request_bytes, [&](uint64_t more) {
     absl::StatusOr<Inflight> inflight = begin(more);
-    if (inflight.ok()) charged->push_back(*std::move(inflight));
-    return inflight.status();
+    if (!inflight.ok()) return inflight.status();
+    charged->push_back(*std::move(inflight));
+    return absl::OkStatus();
   });
 }
 

@@ -194,6 +194,7 @@ std::vector<Tensor> ModelInstance::run(const ModelEntry& entry, absl::Span<const
 
 std::vector<Tensor> ModelInstance::make_states(const ModelEntry& entry) {
   std::vector<Tensor> states;
+  states.reserve(entry.states.size());
   for (const ModelState& state : entry.states) {
     states.push_back(on_device(zeros_on_host(state.sizes, state.dtype), model_->options().device));
   }
