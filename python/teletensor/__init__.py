@@ -63,8 +63,8 @@ from ._ops.spectral import istft, stft  # noqa: E402
 from ._tensor_str import set_printoptions  # noqa: E402
 from . import _connection_html as _session_text  # noqa: E402,F401 - defines methods of Connection
 from . import autograd, random, types, version  # noqa: E402
+from ._lazy import find_older_paths as _find_older_paths  # noqa: E402
 from ._lazy import lazy_attributes as _lazy_attributes  # noqa: E402
-from . import _older_paths  # noqa: E402
 from ._toplevel import NAMES as _lazy_names  # noqa: E402
 from .autograd import Variable  # noqa: E402
 
@@ -125,7 +125,7 @@ has_mkl = has_lapack = has_openmp = has_spectral = True  # of the engine's libra
 for _name in " ".join(_lazy_names.values()).split():  # these replace operators of the same names
     if globals().get(_name) is getattr(_C.torch, _name, _C):
         del globals()[_name]
-_older_paths.install()
+_find_older_paths()
 _lazy_attribute, __dir__ = _lazy_attributes(
     globals(), None, _lazy_names, but=("as_torch", "cli"), convert=_overridable.overridable
 )

@@ -1,12 +1,12 @@
-"""Paths of PyTorch's and torchao's quantization modules whose code has another path here: a table, and its finder.
+"""Paths of PyTorch's and torchao's quantization modules whose code has another path here: a table.
 
-A module of the table has the names of the module with the code. It is made when it is imported.
+A module of the table has the names of the module with the code. It is made when it is imported, by
+the finder of _lazy.py.
 """
 
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
@@ -63,7 +63,7 @@ def path_of_code(path: str) -> str | None:
     return None
 
 
-class _Loader(importlib.abc.Loader):
+class _Loader:  # a loader by its methods: importlib.abc imports slow modules
     def __init__(self, code: str) -> None:
         self.code = code
 
@@ -87,20 +87,13 @@ class _Loader(importlib.abc.Loader):
         module.__dir__ = lambda: sorted({*vars(module), *dir(code)})
 
 
-class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the modules of the table that have no file."""
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        code = path_of_code(name.removeprefix(_ROOT)) if name.startswith(_ROOT) else None
-        if code is None:
-            return None
-        try:
-            found = importlib.util.find_spec(_ROOT + code)
-        except ModuleNotFoundError:  # a parent is missing or is no package
-            found = None
-        return None if found is None else importlib.machinery.ModuleSpec(name, _Loader(_ROOT + code), is_package=True)
-
-
-def install() -> None:
-    """Adds the finder, which is asked last. Called when the package is imported."""
-    sys.meta_path.append(_Finder())
+def spec_of(name: str) -> importlib.machinery.ModuleSpec | None:
+    """How a module of the table is made; None for other modules, and for those whose code does not exist."""
+    code = path_of_code(name.removeprefix(_ROOT)) if name.startswith(_ROOT) else None
+    if code is None:
+        return None
+    try:
+        found = importlib.util.find_spec(_ROOT + code)
+    except ModuleNotFoundError:  # a parent is missing or is no package
+        found = None
+    return None if found is None else importlib.machinery.ModuleSpec(name, _Loader(_ROOT + code), is_package=True)

@@ -8,7 +8,8 @@ _FILES = {
     "_ops/tensor_queries.py": "input",  # the answer is the same for all tensors
     "ao/nn/quantized/utils.py": "output_scale output_zero_point ref_module",  # of abstract methods
     "torchao/quantization/quant_primitives.py": "ctx",
-    "_older_paths.py": "path spec target",  # of interfaces of importlib
+    "_older_paths.py": "spec",  # of interfaces of importlib
+    "_lazy.py": "path target",
     "ao/ns/_numeric_suite.py": "x",  # of abstract methods
     "ao/pruning/sparsifier/base_sparsifier.py": "kwargs module tensor_name use_path",  # of an abstract method; PyTorch ignores the last
     "ao/quantization/_affine.py": "input",
