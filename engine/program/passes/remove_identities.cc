@@ -183,7 +183,7 @@ void remove_identities(Program* program, const ProgramTypes& types) {
     if (!same.empty()) call.args = renamed_args(call.args, name_of, &program->memory());
     call.release = {};
     if (call.results.size() == 1) {
-      const Slot earlier = identities.find(call);
+      const Slot earlier = name_of(identities.find(call));  // a base may be a name that was replaced itself
       if (earlier != 0 && !shared.contains(call.results[0])) {
         same[call.results[0]] = earlier;
         continue;

@@ -683,6 +683,17 @@ TEST(RemoveIdentities, RemovesAViewOfEverything) {
   }
 }
 
+TEST(RemoveIdentities, RemovesViewsOfWhatItRemoves) {
+  Program program;
+  add(&program, "exp", {slot(1)}, {3});
+  add(&program, "mul", {slot(3), Arg(1.0)}, {4});
+  add(&program, "t", {slot(4)}, {5});
+  add(&program, "t", {slot(5)}, {6});
+  add(&program, "neg", {slot(6)}, {7});
+  program.set_outputs({7});
+  EXPECT_EQ(without_identities(program), "%3 = exp(%1)\n%7 = neg(%3)  # drops %1\nread %7\n");
+}
+
 TEST(RemoveIdentities, MergesReshapesAndKeepsCopies) {
   const std::vector<int64_t> flat = {-1}, rows = {4, 4}, columns = {2, 8};
   const auto ints = [](const std::vector<int64_t>& list) { return Arg(absl::Span<const int64_t>(list)); };
