@@ -66,8 +66,10 @@ class Explanation {
   }
 
   std::string text(const std::string& reason) const {
+    constexpr size_t kMaxText = size_t{1} << 20;  // bytes
     std::string text;
     for (size_t i = 0; i < instructions_.size(); ++i) {
+      if (text.size() > kMaxText) return text + "and others\n";
       if (const std::string why = why_reduced_later(i); !why.empty()) text += text_of(name_of(i), ": ", why, "\n");
       for (const auto& [from, slot] : producers_[i]) {
         const std::string why = why_apart(from, slot, i, reason);
@@ -208,8 +210,10 @@ class Explanation {
     return "one of the loops ends with a reduction already, or they have too many operands together";
   }
 
-  // A value that depends on instruction `from`, is computed by another one, and that `to` reads; 0 if there is none.
+  // A value that depends on instruction `from`, is computed by another one, and that `to` reads; 0 if there is none, or
+  // if the search takes too long.
   Slot value_between(size_t from, size_t to) const {
+    constexpr size_t kMaxVisited = 512;
     absl::flat_hash_set<size_t> seen;
     for (const auto& [direct, slot] : producers_[to]) {
       if (direct == from && loops_[from].has_reduction && slot == instructions_[from].results.back()) return slot;
@@ -219,7 +223,7 @@ class Explanation {
         const size_t at = left.back();
         left.pop_back();
         if (at == from) return slot;
-        if (at < from || !seen.insert(at).second) continue;
+        if (at < from || seen.size() >= kMaxVisited || !seen.insert(at).second) continue;
         for (const auto& [producer, read] : producers_[at]) left.push_back(producer);
       }
     }

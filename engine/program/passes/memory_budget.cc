@@ -124,6 +124,8 @@ class Chooser {
  private:
   using Entry = std::pair<double, Slot>;  // time per byte, group
   static constexpr double kNever = 1e300;
+  // Groups that one choice computes again at most: the search visits them for each choice.
+  static constexpr size_t kMaxClosure = 1024;
 
   // Names that share memory.
   struct Group {
@@ -181,15 +183,15 @@ class Chooser {
     absl::flat_hash_set<Slot> seen = {root};
     closure.groups = {root};
     closure.bytes = all_[root].bytes;
-    for (size_t next = 0; next < closure.groups.size(); ++next) {
-      const Group group = all_[closure.groups[next]];
+    for (size_t next = 0; next < closure.groups.size() && closure.groups.size() <= kMaxClosure; ++next) {
+      const Group& group = all_.at(closure.groups[next]);
       closure.cost += group.cost;
       for (size_t i : group.members) {
         for (const Arg& arg : instructions_[i].args) {
           for (Slot slot : names_in(arg)) {
             if (!definitions_.contains(slot)) continue;
             const Slot read = groups_.of(slot);
-            const Group& source = all_[read];
+            const Group& source = all_.at(read);
             if (source.is_free || source.is_kept || source.is_taken || !seen.insert(read).second) continue;
             if (may_take(source)) {
               closure.groups.push_back(read);
@@ -207,7 +209,9 @@ class Chooser {
   double cost_per_byte(Slot root) {
     if (!may_take(all_[root])) return kNever;
     const Closure closure = closure_of(root);
-    return closure.bytes <= 0 ? kNever : closure.cost / static_cast<double>(closure.bytes);
+    return closure.bytes <= 0 || closure.groups.size() > kMaxClosure
+               ? kNever
+               : closure.cost / static_cast<double>(closure.bytes);
   }
 
   void push(Slot root, std::priority_queue<Entry, std::vector<Entry>, std::greater<>>* next) {
