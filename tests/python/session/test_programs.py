@@ -546,6 +546,7 @@ def test_log_has_an_explanation_per_signature():
     assert result.returncode == 0, result.stderr
     assert result.stderr.count("# <lambda>(float32[3])\n# as traced\n") == 1
     assert result.stderr.count("# <lambda>(float32[") == 2 and "# after merge_equal" in result.stderr
+    assert result.stderr.count("# not fused\n%2 = relu and %3 = add: size: relu has 3 elements, loops are for at least 16") == 1
     assert run_script(script).stderr == ""
 
 
