@@ -224,7 +224,7 @@ def test_random_functions_have_the_same_bits(seed):
                 continue
             results = {
                 0: lambda: a + b, 1: lambda: (a * 0.1).sin(), 2: lambda: a @ b * 0.1, 3: lambda: torch.sigmoid(a) * b, 4: lambda: a.t(),
-                5: lambda: F.dropout(a, 0.5), 6: lambda: (a + state).relu_(), 8: lambda: torch.tanh(a).view(64).view(8, 8),
+                5: lambda: F.dropout(a, 0.5), 6: lambda: (a + state).relu_(), 8: lambda: torch.tanh(a).reshape(64).view(8, 8),
             }  # fmt: skip
             values.append(results[kind]())
         (grad,) = torch.autograd.grad(sum(v.sum() for v in values[1:2] + values[-4:]), [w])
