@@ -37,6 +37,8 @@ void backward(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients
   // A Program computes gradients; its runs accumulate them.
   ProgramTrace* const trace = roots.empty() ? nullptr : ProgramTrace::of(*roots[0]->session);
   const bool accumulate = trace == nullptr;
+  check(ErrorKind::kNotImplemented, accumulate || !create_graph,
+        "[backward] a Program cannot contain a pass with create_graph=True that sets .grad; use torch.autograd.grad()");
   BackwardPass pass(roots, gradients, {accumulate, retain_graph, create_graph, site, accumulate && !inputs.empty()});
   std::vector<Tensor> captures;
   if (inputs.empty()) captures = pass.tensors_with_grad();

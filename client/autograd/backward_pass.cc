@@ -200,8 +200,6 @@ void BackwardPass::check_traced() const {
   const ProgramTrace* trace = ProgramTrace::of(*session_);
   if (trace == nullptr) [[likely]]
     return;
-  check(ErrorKind::kNotImplemented, !options_.create_graph,
-        "[backward] a Program cannot contain a pass with create_graph=True");
   check(ErrorKind::kNotImplemented, !has_untraceable_code(),
         "[backward] a Program cannot contain a pass with hooks of results, functions of autograd.Function or "
         "saved_tensors_hooks, which run in the client at every pass");

@@ -2,6 +2,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "base/mutex.h"
+#include "client/session/program_trace.h"
 #include "client/session/session.h"
 #include "engine/schema/error.h"
 
@@ -56,10 +57,12 @@ Autocast::~Autocast() {
 }
 
 void clear_autocast_cache() {
+  if (ProgramTrace* trace = ProgramTrace::active()) trace->forget_casts();
   for_each_session([](Session& session) { session.clear_autocast_cache(); });
 }
 
 void end_autocast_regions() noexcept {
+  if (ProgramTrace* trace = ProgramTrace::active()) trace->forget_casts();
   for_each_session([](Session& session) { session.end_autocast(); });
 }
 

@@ -144,6 +144,11 @@ ProgramTrace* ProgramTrace::Number::trace() const {
   return trace;
 }
 
+bool ProgramTrace::Number::is_of_program() const {
+  const ProgramTrace* const at = number_.is_constant() ? nullptr : trace();
+  return at != nullptr && !at->only_metadata_;
+}
+
 int64_t ProgramTrace::Number::constant() const {
   ProgramTrace* const at = trace();
   if (at == nullptr) return number_.value;
@@ -265,6 +270,7 @@ uint32_t ProgramTrace::site_of(uint32_t site) {
 // a tensor outside cannot be changed by a run.
 void ProgramTrace::check_target(const Op& op, const Handle& target, bool grad, bool records) {
   slot_of(target);
+  forget_casts();
   const Handle& root = target.base ? *target.base : target;
   const uint64_t storage = root.storage_number();
   const auto has_storage = [&](const Tensor& input) { return input->storage_number() == storage; };
@@ -310,12 +316,48 @@ Tensors ProgramTrace::results_of(const Op& op, Args args, Inference& inference) 
 }
 
 Tensors ProgramTrace::call(const Op& op, Args args, const CallOptions& options) {
+  if (options.autocast.enabled() && !only_metadata_) [[unlikely]]
+    return call_with_casts(op, args, options);
   if (!sizes_.has_marks(args)) [[likely]]
     return call_sized(op, args, options, {});
   std::vector<Arg> numbers(args.begin(), args.end());
   std::vector<std::vector<int64_t>> lists;
   const std::vector<SizeArgument> sizes = sizes_.take_marks(&numbers, &lists);
   return call_sized(op, numbers, options, sizes);
+}
+
+Tensors ProgramTrace::call_with_casts(const Op& op, Args args, const CallOptions& options) {
+  op.check_args(args);
+  CallOptions plain = options;
+  plain.autocast = {};
+  if (!options.into.empty() || !has_autocast_policy(op)) return call(op, args, plain);
+  const AutocastRule rule = autocast_rule(op, args, options.autocast);
+  Tensors casts;  // keeps them alive during the call
+  const AutocastArgs changed(rule, args, [&](const TensorMeta* t) {
+    const Tensor source(const_cast<Handle*>(static_cast<const Handle*>(t)));
+    return casts.emplace_back(cast(source, *rule.dtype, options)).get();
+  });
+  return call(op, changed.args(), plain);
+}
+
+// As in the engine (engine/dispatch/autocast.h), the calls of a region use one cast of a leaf, in which its gradients
+// are added.
+Tensor ProgramTrace::cast(const Tensor& tensor, DType dtype, const CallOptions& options) {
+  const bool records = options.grad && !options.inference;
+  const bool keeps = options.autocast.cache && dtype == options.autocast.dtype(tensor->device.type) &&
+                     tensor->dtype == DType::kFloat32 && tensor->requires_grad && tensor->is_leaf() && !tensor->base;
+  if (keeps) {
+    const auto kept = casts_.find(tensor->id);
+    if (kept != casts_.end() && kept->second.second->dtype == dtype && kept->second.second->requires_grad == records)
+      return kept->second.second;
+  }
+  static const Op& op = *find_op(op_id::kToDtype);
+  CallOptions plain = options;
+  plain.autocast = {};
+  const Arg args[] = {Arg(tensor.get()), Arg(dtype)};
+  Tensor made = call(op, args, plain)[0];
+  if (keeps) casts_.insert_or_assign(tensor->id, std::pair(tensor, made));
+  return made;
 }
 
 void ProgramTrace::infer_example(const Op& op, Args args, Inference* inferred) const {
@@ -332,8 +374,8 @@ Tensors ProgramTrace::call_sized(const Op& op, Args args, const CallOptions& opt
         "] the sizes of its results depend on values, which do not exist while a Program is traced");
   check(ErrorKind::kNotImplemented, !reaches_outside(op.name), "[", op.name,
         "] has effects outside of the session; a Program cannot contain it");
-  check(ErrorKind::kNotImplemented, (only_metadata_ && !records_sizes_) || !options.autocast.enabled(), "[", op.name,
-        "] a Program cannot be traced under autocast; convert tensors with .to()");
+  check(ErrorKind::kNotImplemented, !records_sizes_ || !options.autocast.enabled(), "[", op.name,
+        "] a trace that records sizes cannot be under autocast");
   check(ErrorKind::kNotImplemented, options.saved == nullptr || (*options.saved)->recomputation() != nullptr, "[",
         op.name, "] a Program cannot be traced with hooks of saved tensors");
   const bool grad = options.grad && !options.inference;
@@ -372,11 +414,27 @@ Tensors ProgramTrace::call_sized(const Op& op, Args args, const CallOptions& opt
   return results;
 }
 
+// A value that the function has made becomes a leaf, such as the arguments of the transforms of torch.func.
+Tensors ProgramTrace::set_requires_grad(const Op& op, Args args, const CallOptions& options) {
+  const Tensor leaf(const_cast<Handle*>(static_cast<const Handle*>(args[0].tensor)));
+  const bool is_own = is_traced(leaf->id) && std::find(inputs_.begin(), inputs_.end(), leaf) == inputs_.end();
+  check(ErrorKind::kNotImplemented, !only_metadata_ && is_own && args[1].to_bool(), "[", op.name,
+        "] a Program cannot contain it for a tensor that exists outside, because it would change that; call it with "
+        "True for a result of the function, such as detach()");
+  slot_of(*leaf);
+  check(ErrorKind::kNotImplemented, !is_read(leaf), "[", op.name,
+        "] a Program cannot contain it after a call that has used the tensor");
+  add(op, args, {}, options, {});
+  own_leaves_.push_back(leaf);
+  return {};
+}
+
 Tensors ProgramTrace::call_with_metas(const Op& op, Args args, const CallOptions& options) {
+  if (op.id == op_id::kRequiresGrad) return set_requires_grad(op, args, options);
   check(ErrorKind::kNotImplemented, op.id == op_id::kBackward, "[", op.name,
         "] a Program cannot contain it: it changes what the tape records or runs in the client");
   Inference inference;
-  infer_in_program(op, args, /*grad_enabled=*/false, &inference);
+  infer_in_program(op, args, options.grad, &inference);
   for_each_tensor(args[2], [&](const Handle* tensor) { differentiated_.insert(tensor->id); });
   differentiates_ = true;
   const Tensors results = results_of(op, args, inference);
@@ -489,6 +547,8 @@ std::vector<Program::LeafGrad> ProgramTrace::grads(std::vector<Slot>* results) {
   std::vector<Program::LeafGrad> grads;
   constexpr Program::Output kNone{Program::Output::From::kNone, 0};
   for (const ChangedGrad& changed : changed_grads_) {
+    // A leaf of the function's own ends with it.
+    if (std::find(own_leaves_.begin(), own_leaves_.end(), changed.leaf) != own_leaves_.end()) continue;
     Program::LeafGrad& grad = grads.emplace_back();
     grad.leaf = source_of(changed.leaf);
     grad.is_set = changed.is_set;
@@ -504,8 +564,17 @@ std::vector<Program::LeafGrad> ProgramTrace::grads(std::vector<Slot>* results) {
 }
 
 void ProgramTrace::check_gradients_of(const Tensor& output) const {
-  if (!is_traced(output->id) || !output->requires_grad || written_.empty()) return;
+  if (!is_traced(output->id) || !output->requires_grad) return;
+  check(ErrorKind::kNotImplemented, !has_node(output, [](const GraphNode& node) { return node.is_recorded_pass; }),
+        "[trace] a traced function cannot return a gradient with a history (create_graph=True); return it without "
+        "(.detach())");
   absl::flat_hash_set<const GraphNode*> nodes;
+  for (const Tensor& leaf : own_leaves_) nodes.insert(edge_of(leaf).node.get());
+  check(ErrorKind::kNotImplemented, !reaches(output, nodes),
+        "[trace] a traced function cannot return a tensor whose history begins at a tensor that it has made itself; "
+        "return it without (.detach())");
+  nodes.clear();
+  if (written_.empty()) return;
   const auto add_written = [&](const Tensor& input) {
     const bool is_written = std::find(written_.begin(), written_.end(), input->storage_number()) != written_.end();
     if (is_written && input->requires_grad) nodes.insert(edge_of(input).node.get());

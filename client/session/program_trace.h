@@ -95,6 +95,8 @@ class ProgramTrace {
   void infer_example(const Op& op, Args args, Inference* inferred) const;
   // The calling thread's trace, or null.
   static ProgramTrace* active();
+  // Forgets the casts of parameters that autocast keeps within a region.
+  void forget_casts() { casts_.clear(); }
   // Whether the node belongs to a call of the trace.
   bool has_recorded(const GraphNode& node) const { return node.sequence() > first_sequence_; }
 
@@ -104,6 +106,8 @@ class ProgramTrace {
    public:
     int64_t value() const { return number_.value; }
     bool is_constant() const { return number_.is_constant() || !trace(); }
+    // Whether its trace makes a Program, which can compute floats from it.
+    bool is_of_program() const;
     // The number, which runs are required to have.
     int64_t constant() const;
     // Replaces the number among a call's arguments.
@@ -159,13 +163,17 @@ class ProgramTrace {
   // Describes the line of the function that is running now.
   std::string where() const;
   Tensors call_sized(const Op& op, Args args, const CallOptions& options, absl::Span<const SizeArgument> sizes);
+  // call() under autocast: the Program contains the casts.
+  Tensors call_with_casts(const Op& op, Args args, const CallOptions& options);
+  Tensor cast(const Tensor& tensor, DType dtype, const CallOptions& options);
+  Tensors set_requires_grad(const Op& op, Args args, const CallOptions& options);
   Tensor make(TensorMeta meta);
   Slot slot_of(const Handle& tensor);
   void check_target(const Op& op, const Handle& target, bool grad, bool records);
   Tensors results_of(const Op& op, Args args, Inference& inference);
   uint32_t site_of(uint32_t site);
   Program::Output output_of(const Tensor& output, std::vector<Slot>* results);
-  // Runs give gradients to no input that they write.
+  // Runs give gradients to no input that they write, and results no history that begins in the Program.
   void check_gradients_of(const Tensor& output) const;
   Tensor without_freed_graph(const Tensor& output);
   Program::Output source_of(const Tensor& input) const;
@@ -197,6 +205,8 @@ class ProgramTrace {
   std::vector<std::pair<Tensor, Tensor>> read_grads_;  // tensors and their `.grad`, before any change
   absl::flat_hash_set<uint64_t> differentiated_;  // handles with respect to which backward passes compute gradients
   bool differentiates_ = false;
+  std::vector<Tensor> own_leaves_;                                  // that the function has made require gradients
+  absl::flat_hash_map<uint64_t, std::pair<Tensor, Tensor>> casts_;  // by handle: a leaf, and what autocast made of it
   const uint64_t first_sequence_;  // of nodes of the client's graph that exist when the trace begins
   tt::Program program_;
   TracedSizes sizes_;

@@ -23,8 +23,10 @@ namespace {
 // The names that exist between two instructions.
 class Names {
  public:
-  explicit Names(size_t inputs) : states_(inputs + 1, State::kExists) { states_[0] = State::kUnused; }
+  explicit Names(size_t inputs) : inputs_(inputs), states_(inputs + 1, State::kExists) { states_[0] = State::kUnused; }
 
+  // Whether an instruction has defined the name, instead of an input.
+  bool is_result(Slot slot) const { return slot > inputs_ && exists(slot); }
   bool was_defined(Slot slot) const { return slot < states_.size() && states_[slot] != State::kUnused; }
   bool exists(Slot slot) const { return slot < states_.size() && states_[slot] == State::kExists; }
   void require(Slot slot) const { check(ErrorKind::kValue, exists(slot), "expected a name that exists, got ", slot); }
@@ -42,13 +44,14 @@ class Names {
 
  private:
   enum class State : uint8_t { kUnused, kExists, kDropped };
+  const Slot inputs_;
   std::vector<State> states_;
 };
 
 // Whether the operator's effect is on the tape or the settings of the session, instead of a result or a write.
 bool changes_session(const Op& op) {
   if (op.id == op_id::kBackwardBegin || op.id == op_id::kBackwardFeed) return true;
-  if (op.num_outputs != 0 || op.id == op_id::kCountDataWrite) return false;
+  if (op.num_outputs != 0 || op.id == op_id::kCountDataWrite || op.id == op_id::kRequiresGrad) return false;
   if (op.id == op_id::kManualSeed || op.id == op_id::kSetRngState) return false;  // draws are ordered in a Program, too
   return std::none_of(op.params.begin(), op.params.end(), [](const Param& param) { return param.written; });
 }
@@ -63,12 +66,17 @@ void check_operator(const Op& op) {
         "] changes the session's state; a Program cannot contain it");
 }
 
-// A backward pass of a Program returns gradients: it does not change leaves, and is not recorded itself.
+// A backward pass of a Program returns gradients: it does not change leaves.
 void check_backward(const Instruction& instruction) {
-  constexpr size_t kAccumulate = 3, kCreateGraph = 5;
-  const auto is_set = [&](size_t i) { return i < instruction.args.size() && instruction.args[i].to_bool(); };
-  check(ErrorKind::kNotImplemented, !is_set(kAccumulate) && !is_set(kCreateGraph),
-        "[backward] a Program cannot contain a pass that accumulates into leaves or that is recorded");
+  constexpr size_t kAccumulate = 3;
+  check(ErrorKind::kNotImplemented, instruction.args.size() <= kAccumulate || !instruction.args[kAccumulate].to_bool(),
+        "[backward] a Program cannot contain a pass that accumulates into leaves");
+}
+
+// Tensors of the caller keep what they require.
+void check_requires_grad(const Instruction& instruction, const Names& names) {
+  check(ErrorKind::kNotImplemented, !instruction.args.empty() && names.is_result(instruction.args[0].slot),
+        "[requires_grad] a Program cannot contain it for an input");
 }
 
 void check_instruction(const Instruction& instruction, Names* names) {
@@ -86,6 +94,7 @@ void check_instruction(const Instruction& instruction, Names* names) {
     }
   }
   if (op.id == op_id::kBackward) check_backward(instruction);
+  if (op.id == op_id::kRequiresGrad) check_requires_grad(instruction, *names);
   const auto outputs = static_cast<size_t>(std::max<int8_t>(op.num_outputs, 0));
   check(ErrorKind::kValue, op.num_outputs < 0 || instruction.results.size() == outputs, "[", op.name, "] expected ",
         outputs, " result names, got ", instruction.results.size());

@@ -24,6 +24,8 @@ size_t count_names(const Program& program, size_t inputs) {
 
 // The place of `captures` among the arguments of `backward`.
 constexpr size_t kCaptures = 2;
+// That of whether the pass is recorded.
+constexpr size_t kCreateGraph = 5;
 
 }  // namespace
 
@@ -35,6 +37,8 @@ void infer_in_program(const Op& op, Args args, bool grad_enabled, Inference* inf
       gradient.device = capture->device;
       gradient.sizes = capture->sizes;
       gradient.strides = contiguous_strides(capture->sizes);
+      gradient.requires_grad =
+          grad_enabled && args.size() > kCreateGraph && args[kCreateGraph].to_bool() && has_gradients(capture->dtype);
     }
     return;
   }
@@ -126,6 +130,10 @@ void ProgramTypes::add(const Instruction& instruction, bool grad_enabled, InferC
     }
     check_out_variant(op, inferred.outputs[i], *find(slot), /*target_is_leaf=*/false, grad);
     if (inferred.outputs[i].requires_grad) require_grad(slot);
+  }
+  if (op.id == op_id::kRequiresGrad) {
+    TensorMeta& leaf = metas_[instruction.args[0].slot];
+    leaf.requires_grad = args[1].to_bool() && has_gradients(leaf.dtype);
   }
 }
 

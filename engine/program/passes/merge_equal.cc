@@ -50,7 +50,7 @@ void merge_equal(Program* program, const ProgramTypes& types, bool recorded) {
   if (writes_in_place(*program)) return;
   absl::flat_hash_set<Slot> shared = names_shared_with_outputs(*program);
   for (const Instruction& instruction : program->instructions()) {
-    if (instruction.op->id != op_id::kBackward) continue;
+    if (instruction.op->id != op_id::kBackward && instruction.op->id != op_id::kRequiresGrad) continue;
     for (const Arg& arg : instruction.args) shared.insert(names_in(arg).begin(), names_in(arg).end());
   }
   absl::flat_hash_map<Slot, Slot> same;  // of a removed result: the one that replaces it

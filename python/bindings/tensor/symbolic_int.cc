@@ -21,6 +21,8 @@ struct SymbolicInt {
 };
 
 PyTypeObject* symbolic_type = nullptr;
+// A function of an operator's sign and its operands that returns a SymFloat; null until the package has set it.
+PyObject* float_maker = nullptr;
 
 const Number& number_of(PyObject* o) { return reinterpret_cast<SymbolicInt*>(o)->number; }
 
@@ -59,11 +61,46 @@ PyObject* of_ints(PyObject* a, PyObject* b) noexcept {
   });
 }
 
+// The SymFloat of an operation of which an operand is a SymInt of a Program's trace; null if the result is a plain
+// number.
+PyObject* symbolic_float(const char* sign, PyObject* a, PyObject* b) {
+  const auto is_sized = [](PyObject* o) { return is_symbolic(o) && number_of(o).is_of_program(); };
+  const auto is_real = [](PyObject* o) { return PyFloat_Check(o) || PyLong_Check(o) || is_symbolic(o); };
+  if (float_maker == nullptr || !is_real(a) || !is_real(b) || !(is_sized(a) || is_sized(b))) return nullptr;
+  return throw_if_null(PyObject_CallFunction(float_maker, "sOO", sign, a, b));
+}
+
+const char* sign_of(Kind kind) {
+  return kind == Kind::kAdd ? "+" : kind == Kind::kSubtract ? "-" : kind == Kind::kMultiply ? "*" : nullptr;
+}
+
+PyObject* true_divided(PyObject* a, PyObject* b) noexcept {
+  return guard([&] {
+    PyObject* const made = symbolic_float("/", a, b);
+    return made != nullptr ? made : of_ints<PyNumber_TrueDivide>(a, b);
+  });
+}
+
+PyObject* set_float_maker(PyObject*, PyObject* maker) {
+  Py_XSETREF(float_maker, Py_NewRef(maker));
+  Py_RETURN_NONE;
+}
+
+PyObject* peek(PyObject*, PyObject* o) noexcept {
+  return guard([&] {
+    check(ErrorKind::kType, is_symbolic(o), "expected a SymInt, got ", Py_TYPE(o)->tp_name);
+    return throw_if_null(PyLong_FromLongLong(number_of(o).value()));
+  });
+}
+
 template <Kind kind, Binary python>
 PyObject* combined(PyObject* a, PyObject* b) noexcept {
   return guard([&] {
     const std::optional<Number> left = integer(a), right = integer(b);
     const bool divides = kind == Kind::kFloorDivide || kind == Kind::kModulo;
+    if (const char* const sign = sign_of(kind); sign != nullptr && (PyFloat_Check(a) || PyFloat_Check(b))) {
+      if (PyObject* const made = symbolic_float(sign, a, b)) return made;
+    }
     if (!left || !right || (divides && right->value() == 0)) return of_ints<python>(a, b);
     std::optional<Number> result;
     try {
@@ -84,9 +121,18 @@ PyObject* extremum(PyObject* self, PyObject* other) noexcept {
   });
 }
 
+PyObject* zero() {
+  static PyObject* const number = PyLong_FromLong(0);
+  return number;
+}
+
 PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) noexcept {
   return guard([&]() -> PyObject* {
     if (!is_number(a) || !is_number(b)) Py_RETURN_NOTIMPLEMENTED;
+    const bool is_root = PyFloat_Check(b) || (PyLong_Check(b) && PyObject_RichCompareBool(b, zero(), Py_LT) == 1);
+    if (modulus == Py_None && (is_root || PyFloat_Check(a))) {
+      if (PyObject* const made = symbolic_float("**", a, b)) return made;
+    }
     const Owned base(plain(a)), exponent(plain(b)), by(plain(modulus));
     return PyNumber_Power(base.get(), exponent.get(), by.get());
   });
@@ -224,7 +270,7 @@ bool init_symbolic_int(PyObject* module) {
       {Py_nb_multiply, reinterpret_cast<void*>(combined<Kind::kMultiply, PyNumber_Multiply>)},
       {Py_nb_floor_divide, reinterpret_cast<void*>(combined<Kind::kFloorDivide, PyNumber_FloorDivide>)},
       {Py_nb_remainder, reinterpret_cast<void*>(combined<Kind::kModulo, PyNumber_Remainder>)},
-      {Py_nb_true_divide, reinterpret_cast<void*>(of_ints<PyNumber_TrueDivide>)},
+      {Py_nb_true_divide, reinterpret_cast<void*>(true_divided)},
       {Py_nb_divmod, reinterpret_cast<void*>(of_ints<PyNumber_Divmod>)},
       {Py_nb_lshift, reinterpret_cast<void*>(of_ints<PyNumber_Lshift>)},
       {Py_nb_rshift, reinterpret_cast<void*>(of_ints<PyNumber_Rshift>)},
@@ -244,8 +290,14 @@ bool init_symbolic_int(PyObject* module) {
       {0, nullptr}};
   PyType_Spec spec{"teletensor.SymInt", sizeof(SymbolicInt), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                    slots};
+  static PyMethodDef functions[] = {
+      {"peek_symbolic_int", peek, METH_O,
+       "The number that a SymInt has for the trace's example, of which no run is required."},
+      {"set_symbolic_float_maker", set_float_maker, METH_O,
+       "Sets the function of an operator's sign and two operands that returns a SymFloat."},
+      {}};
   symbolic_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  return symbolic_type && PyModule_AddType(module, symbolic_type) == 0;
+  return symbolic_type && PyModule_AddType(module, symbolic_type) == 0 && PyModule_AddFunctions(module, functions) == 0;
 }
 
 }  // namespace tt::python

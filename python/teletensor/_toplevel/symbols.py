@@ -1,5 +1,5 @@
-"""Symbolic numbers: integers that a traced function has computed from sizes. Floats and bools that it computes from them are
-Python's, and required of every run of its Program, so there are no values of those types.
+"""Symbolic numbers: integers and floats that a traced function has computed from sizes. Bools that it computes from them are
+Python's, and required of every run of its Program, so there are no values of that type.
 """
 
 from __future__ import annotations
@@ -11,24 +11,16 @@ import numbers
 from typing import Any
 
 from .._C import SymInt
-
-
-class _Symbolic:
-    """A number without a value. Its constructor raises NotImplementedError."""
-
-    def __init__(self, node: Any):
-        raise NotImplementedError(f"{type(self).__name__}: floats and bools of sizes are numbers of Python")
-
+from .._symbolic_float import SymFloat
 
 numbers.Integral.register(SymInt)
 
 
-class SymFloat(_Symbolic):
-    """The type of symbolic floats, for isinstance()."""
+class SymBool:
+    """The type of symbolic bools, for isinstance(). A comparison of sizes is a bool of Python, which runs are required to give."""
 
-
-class SymBool(_Symbolic):
-    """The type of symbolic bools, for isinstance()."""
+    def __init__(self, node: Any) -> None:
+        raise NotImplementedError("SymBool: comparisons of sizes are bools of Python")
 
 
 Tag = enum.Enum(
@@ -53,7 +45,11 @@ def sym_int(a: Any) -> int:
 
 
 def sym_float(a: Any) -> float:
-    """float(a)."""
+    """float(a); a float that the Program of a trace computes itself."""
+    if isinstance(a, SymFloat):
+        return a
+    if isinstance(a, SymInt):
+        return SymFloat.of("float", a)
     return a.as_float() if _is_unbacked(a) else builtins.float(a)
 
 
@@ -70,6 +66,9 @@ def _extremum(function: Any, a: float, b: float) -> float:
         return a.__sym_max__(b) if function is builtins.max else a.__sym_min__(b)
     if isinstance(b, SymInt) and isinstance(a, int):
         return _extremum(function, b, a)
+    numbers = {type(a), type(b)}
+    if SymFloat in numbers or SymInt in numbers and builtins.float in numbers:
+        return SymFloat.of("max" if function is builtins.max else "min", sym_float(a), sym_float(b))
     for value in (a, b):
         if not isinstance(value, (int, float, SymInt)):
             raise AssertionError(f"expected an int or a float, got {type(value)}")
@@ -97,8 +96,8 @@ def sym_ite(b: bool, t: Any, f: Any) -> Any:
 
 
 def sym_sqrt(a: float) -> float:
-    """math.sqrt(a)."""
-    return math.sqrt(a)
+    """math.sqrt(a); a float that the Program of a trace computes itself."""
+    return SymFloat.of("sqrt", a) if isinstance(a, (SymInt, SymFloat)) else math.sqrt(a)
 
 
 def sym_sum(*args: Any) -> Any:

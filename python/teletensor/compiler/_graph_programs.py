@@ -23,8 +23,6 @@ _MAX_TRACES = 8  # of a step
 
 def _first_modes(nodes: list) -> str:
     """Why the modes of the thread do not permit a Program: a run has those that it begins with."""
-    if any(_C.autocast_dtype(device) is not None for device in ("cpu", "cuda")):
-        return "it begins in an autocast region"
     if _C.is_inference_mode() and any(node.target is _C.set_inference_mode and node.args == (False,) for node in nodes):
         return "it leaves inference mode"
     return ""
@@ -73,6 +71,8 @@ class GraphProgram:
         self._enables_grad = not _C.is_grad_enabled() and any(
             node.target in MODE_FUNCTIONS and node.args == (True,) and "grad" in node.target.__name__ for node in nodes
         )
+        # A Program contains its casts, and runs outside of autocast.
+        self._has_autocast = any(_C.autocast_dtype(device) is not None for device in ("cpu", "cuda"))
         self._optimizers = [node.target.optimizer for node in nodes if hasattr(node.target, "optimizer")]
         self._has_steps = bool(self._optimizers)
         self._call = self._call_nodes if is_flat else gm.forward
@@ -98,10 +98,13 @@ class GraphProgram:
         return _C.tensor(value, dtype=_C.float64, device="cpu") if i in self._floats else value
 
     def _run(self, tensors: Sequence[Tensor]) -> tuple:
-        if not self._enables_grad:
+        if not self._enables_grad and not self._has_autocast:
             return self.program._program.run(tensors)
         before = mode_state()
-        _C.set_grad_enabled(True)
+        if self._enables_grad:
+            _C.set_grad_enabled(True)
+        for device in ("cpu", "cuda") if self._has_autocast else ():
+            _C.set_autocast_enabled(device, False)
         try:
             return self.program._program.run(tensors)
         finally:
@@ -115,7 +118,7 @@ class GraphProgram:
         if self._has_steps:
             return functools.partial(self._run_step, forward)
         if not self.is_dynamic and not self._has_backward and not self.program._program.written:
-            return run if self._enables_grad else self.program._program.run
+            return run if self._enables_grad or self._has_autocast else self.program._program.run
 
         def run_or_call(inputs: Sequence[Any]) -> tuple:
             try:

@@ -125,6 +125,19 @@ TEST(MergeEqual, KeepsCallsThatTheTapeRecords) {
   EXPECT_NE(merged(program, 1, /*requires_grad=*/true, /*recorded=*/true), before);  // differentiated once
 }
 
+TEST(MergeEqual, KeepsLeavesApart) {
+  Program program;
+  add(&program, "detach", {slot(1)}, {2});
+  add(&program, "requires_grad", {slot(2), Arg(true)}, {});
+  add(&program, "detach", {slot(1)}, {3});
+  add(&program, "requires_grad", {slot(3), Arg(true)}, {});
+  add(&program, "mul", {slot(2), slot(3)}, {4});
+  program.set_outputs({4});
+  const std::string before = to_string(program);
+  EXPECT_EQ(merged(program, 1, /*requires_grad=*/false, /*recorded=*/true), before);
+  EXPECT_EQ(without_unused(program).find("requires_grad"), before.find("requires_grad"));
+}
+
 TEST(MergeEqual, LeavesProgramsThatWriteAlone) {
   Program program;
   add(&program, "relu", {slot(1)}, {2});
@@ -1051,6 +1064,22 @@ INSTANTIATE_TEST_SUITE_P(
                 "takes 1 arguments, got 2"},
         Refused{"kind", [](Program* p) { add(p, "relu", {Arg(std::string_view("x"))}, {2}); },
                 "another kind of argument"},
+        Refused{"leaf_outside",
+                [](Program* p) {
+                  add(p, "requires_grad", {slot(1), Arg(true)}, {});
+                },
+                "a Program cannot contain it for an input"},
+        Refused{"accumulating_pass",
+                [](Program* p) {
+                  static const Slot kInput[] = {1}, kNone[] = {0};
+                  Arg roots, gradients;
+                  roots.kind = gradients.kind = Arg::Kind::kSlots;
+                  roots.size = gradients.size = 1;
+                  roots.slots = kInput;
+                  gradients.slots = kNone;
+                  add(p, "backward", {roots, gradients, roots, Arg(true)}, {2});
+                },
+                "accumulates into leaves"},
         Refused{"dynamic", [](Program* p) { add(p, "nonzero", {slot(1)}, {2}); }, "depend on values"},
         Refused{"missing_output", [](Program* p) { p->set_outputs({2}); }, "to be results, got the name 2"},
         Refused{"input_output", [](Program* p) { p->set_outputs({1}); }, "to be results, got the name 1"},
@@ -1082,6 +1111,20 @@ TEST(ProgramTypes, FollowsTheRules) {
   EXPECT_FALSE(ProgramTypes(program, inputs, false).of(4).requires_grad);
   b.sizes = {4, 5};
   EXPECT_THROW(ProgramTypes(program, inputs, true), Error);
+}
+
+TEST(ProgramTypes, KnowsWhatLeavesRequire) {
+  Program program;
+  add(&program, "detach", {slot(1)}, {2});
+  add(&program, "requires_grad", {slot(2), Arg(true)}, {});
+  add(&program, "exp", {slot(2)}, {3});
+  TensorMeta input;
+  input.sizes = {2};
+  input.strides = {1};
+  const TensorMeta* inputs[] = {&input};
+  const ProgramTypes types(program, inputs, true);
+  EXPECT_TRUE(types.of(2).requires_grad && types.of(3).requires_grad);
+  EXPECT_FALSE(types.of(1).requires_grad);
 }
 
 }  // namespace

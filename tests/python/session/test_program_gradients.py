@@ -235,9 +235,7 @@ def test_what_is_refused():
         "that it has made itself": lambda x: torch.ones(3).requires_grad_(),
     }
     for match, f in refused.items():
-        with pytest.raises(
-            NotImplementedError, match=match if match != "that it has made itself" else "cannot contain it"
-        ):
+        with pytest.raises(NotImplementedError, match=match):
             trace(f, torch.ones(3))
     assert w.grad is None
     program = trace(lambda x: (w * x).sum().backward(), torch.ones(3))
