@@ -168,16 +168,6 @@ def test_numbers_are_inputs_whose_values_are_constant(torch, make_fx, mode):
     assert module(3.0, leaf).tolist() == [6, 6, 6]
 
 
-def test_transforms_that_differentiate(torch, make_fx):
-    for f in (torch.func.grad(lambda z: z.sin().sum()), torch.func.jacrev(torch.sin)):
-        for x in (torch.ones(3), torch.ones(3, requires_grad=True)):
-            with pytest.raises(NotImplementedError, match="torch.autograd.grad"):
-                make_fx(f)(x)
-    module = make_fx(lambda a: torch.func.jvp(torch.sin, (a,), (2 * a,))[1])(torch.ones(3))
-    x = torch.arange(3.0)
-    torch.testing.assert_close(module(x), x.cos() * 2 * x)
-
-
 @pytest.mark.parametrize("mode", ["real", "fake"])
 def test_values_as_numbers_of_a_call(torch, make_fx, mode):
     functions = [
@@ -188,3 +178,24 @@ def test_values_as_numbers_of_a_call(torch, make_fx, mode):
     for f in functions:
         with pytest.raises(RuntimeError, match="data-dependent"):
             make_fx(f, tracing_mode=mode)(torch.ones(3))
+
+
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+def test_transforms_that_differentiate(torch, make_fx, mode):
+    def wave(a):
+        return (a.sin() * a).sum()
+
+    transformed = {
+        "grad": torch.func.grad(wave),
+        "vmap of grad": torch.func.vmap(torch.func.grad(wave)),
+        "hessian": lambda x: torch.func.hessian(wave)(x[0]),
+        "jacrev": lambda x: torch.func.jacrev(lambda a: a.sin() * a)(x[0]),
+        "gradients of gradients": torch.func.grad(lambda a: torch.func.grad(wave)(a).square().sum()),
+        "vjp": lambda x: torch.func.vjp(torch.sin, x)[1](x)[0],
+        "jvp": lambda x: torch.func.jvp(torch.sin, (x,), (2 * x,))[1],
+    }
+    for f in transformed.values():
+        for requires_grad in (False, True):
+            module = make_fx(f, tracing_mode=mode)(torch.randn(3, 4, requires_grad=requires_grad))
+            x = torch.randn(3, 4)
+            torch.testing.assert_close(module(x), f(x))

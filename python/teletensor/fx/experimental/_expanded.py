@@ -99,10 +99,11 @@ def _value(value: Any, known: dict[int, Any]) -> Any:
 
 
 def nested_gradients_error() -> NotImplementedError:
-    """The error for functions that ask for gradients otherwise than by autograd.grad() of inputs that require grad."""
+    """The error for functions that make tensors from outside require grad, or ask for a gradient in another way than by
+    autograd.grad() or a transform of torch.func."""
     return NotImplementedError(
-        "[make_fx] a function that makes tensors require grad or has nested gradients, such as torch.func.grad(), jacrev() and hessian() "
-        "do: call torch.autograd.grad() with inputs that require grad"
+        "[make_fx] a function that makes tensors from outside require grad, or stores gradients with a history: call "
+        "torch.autograd.grad(), or a transform of torch.func, with tensors of the function or inputs that require grad"
     )
 
 

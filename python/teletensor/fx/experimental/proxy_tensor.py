@@ -13,7 +13,7 @@ from ..._higher_order_ops._operator import set_recorder
 from ...utils import _pytree as pytree
 from ..graph_module import GraphModule
 from ._composites import COMPOSITES
-from ._expanded import expanded_graph, nested_gradients_error
+from ._expanded import expanded_graph
 from ._recorded import GradientsRequestedError, RecordedTensor
 from ._recording import DynamicSizesError, Recording, active, suspended
 from ._regions import ValuesError, record_operator
@@ -108,14 +108,13 @@ def make_fx(
                 if tracing_mode == "real":
                     raise
                 return symbolic(args, names, table, False)  # numbers depend on values
-        except GradientsRequestedError:
+        except (GradientsRequestedError, NotImplementedError) as e:
+            # A transform of torch.func asks which leaves a recorded tensor has.
+            if not isinstance(e, GradientsRequestedError) and "[a root]" not in str(e):
+                raise
             if tracing_mode == "symbolic":
                 return symbolic_expansion(f, args, table)
             return expanded_graph(f, args, table)
-        except NotImplementedError as e:
-            if "[a root]" not in str(e):
-                raise
-            raise nested_gradients_error() from e
 
     return record
 
