@@ -25,7 +25,7 @@ LAYERS = {
         _gradients _grad_mode _html _integers _layouts _lazy
         _mt19937 _named_results _not_implemented _older_paths _options _pending_array _quantized_names _random _script
         _small_integers _status_history _status_rows
-        _status_view _storage _tensor_types _threads _trace_runs _tracing_state _transforms _version
+        _status_view _storage _symbolic_float _tensor_types _threads _trace_runs _tracing_state _transforms _version
         futures torch_version utils version
     """,
     # Tensors, storages, functions of tensors, devices.
@@ -54,8 +54,8 @@ LAYERS = {
         _functorch/predispatch _functorch/vmap _torch_c_compat/_functorch _torch_c_compat/_profiler
         _programs _custom_ops _decomp _library _subclasses _vmap_internals autograd/profiler checkpoint fx
         autograd/forward_ad autograd/functional autograd/gradcheck
-        func/_batch_call func/_batch_layers func/_batch_rules func/_batched func/_dual func/_forward_call func/_forward_rules
-        func/_forward_table func/_functionalized func/_linearized func/_sparse_batches func/_transformed func/batching
+        func/_batch_call func/_batch_composites func/_batch_layers func/_batch_rules func/_batched func/_dual func/_forward_call
+        func/_forward_rules func/_forward_table func/_functionalized func/_linearized func/_sparse_batches func/_transformed func/batching
         func/derivatives func/forward
         _quantized/decomposed _quantized/define _quantized/onednn _quantized/operators
         library nn/utils/_per_sample_grad ops profiler

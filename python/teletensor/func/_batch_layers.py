@@ -125,10 +125,43 @@ def _norm(call: Call) -> Tensor:
     return result
 
 
+@rule("affine_grid")
+def _affine_grid(call: Call) -> Tensor:
+    theta, size = call["theta"], call["size"]
+    if 0 in theta.shape or call.size == 0:
+        raise NoRule
+    return _unfolded(call, call.run(theta=_folded(call.value(theta)), size=[call.size * size[0], *size[1:]]))
+
+
+def _soft_class_loss(call: Call) -> Tensor:
+    """cross_entropy() with label smoothing, or with probabilities as targets."""
+    x, target, smoothing = call["input"], call["target"], call["label_smoothing"]
+    if call["weight"] is not None or call["reduction"] not in ("none", "mean", "sum") or 0 in x.shape:
+        raise NoRule
+    dim = 0 if x.dim() == 1 else 1
+    log_probabilities = _C.torch.log_softmax(x, dim)
+    kept = None
+    if target.dtype.is_floating_point:
+        count = x.shape[dim]
+        soft = target * (1 - smoothing) + smoothing / count if smoothing else target
+        losses = -(log_probabilities * soft).sum(dim)
+    else:
+        kept = target != call["ignore_index"]
+        nll = _C.ops.nll_loss(log_probabilities, target, None, ignore_index=call["ignore_index"], reduction="none")
+        smooth = _C.torch.where(kept, -log_probabilities.sum(dim), 0.0)
+        losses = nll * (1 - smoothing) + smooth * (smoothing / x.shape[dim])
+    if call["reduction"] != "none":
+        divisor = 1 if call["reduction"] == "sum" else x.numel() // x.shape[dim] if kept is None else kept.sum()
+        losses = losses.sum() / divisor
+    return call.level.expanded(losses)
+
+
 @rule("cross_entropy nll_loss")
 def _class_loss(call: Call) -> Tensor:
     x, target, reduction = call["input"], call["target"], call["reduction"]
-    if call.is_mapped("weight") or target.dtype.is_floating_point or call.args.get("label_smoothing", 0.0) != 0:
+    if call.op.name == "cross_entropy" and (target.dtype.is_floating_point or call["label_smoothing"] != 0):
+        return _soft_class_loss(call)
+    if call.is_mapped("weight"):
         raise NoRule
     if reduction not in ("none", "mean", "sum") or 0 in x.shape:
         raise NoRule

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Callable
 from typing import Any
 
 from .. import _C
@@ -18,6 +17,7 @@ from .._declarations import COMPOSITES, SHARDING
 from .._library.engine_operators import Operator, operator_named
 from . import _batch_layers  # noqa: F401 - adds its rules
 from ._batch_call import RULES, Call, NoRule, Rule, Unmapped, behind_batch, rule
+from ._batch_composites import FUNCTIONS
 from ._sparse_batches import is_sparse
 
 # ---- Operators whose entries are computed apart
@@ -128,6 +128,21 @@ def _takes_list(name: str) -> bool:
 rule("topk glu diff logcumsumexp kthvalue mode nanmedian_dim vector_norm prod")(along_dim)
 
 
+@rule("any all")
+def _any_all(call: Call) -> Any:
+    if call["dim"] == []:
+        raise NoRule  # of no dimension
+    return along_dim(call)
+
+
+@rule("median nanmedian")
+def _median(call: Call) -> Tensor:
+    value = call.value(call["input"]).reshape(call.size, -1)
+    if value.requires_grad or value.shape[1] == 0:
+        raise NoRule  # equal elements share the gradient
+    return (_C.ops.median_dim if call.op.name == "median" else _C.ops.nanmedian_dim)(value, 1)[0]
+
+
 @rule("softmax_backward log_softmax_backward")
 def _along_dim_of_both(call: Call) -> Any:
     ndim = call["grad"].dim()
@@ -216,6 +231,21 @@ def _transposed(call: Call) -> Tensor:
     return call.value(x).transpose(1, 2) if x.dim() == 2 else call.value(x).view_as(call.value(x))
 
 
+@rule("diag")
+def _diag(call: Call) -> Tensor:
+    value = call.value(call["input"])
+    if call["input"].dim() == 1:
+        return _C.ops.diag_embed(value, call["diagonal"], -2, -1)
+    return _C.ops.diagonal(value, call["diagonal"], 1, 2).clone()
+
+
+@rule("tile")
+def _tile(call: Call) -> Tensor:
+    dims = call["dims"]
+    missing = call["input"].dim() - len(dims)
+    return call.run(input=call.expanded(call["input"], len(dims)), dims=[1] * (1 + max(missing, 0)) + dims)
+
+
 @rule("diag_embed")
 def _diag_embed(call: Call) -> Tensor:
     ndim = call["input"].dim() + 1
@@ -288,7 +318,7 @@ def _matrices(call: Call) -> Any:
 # ---- Indexing
 
 
-@rule("gather scatter scatter_value scatter_add take_along_dim")
+@rule("gather scatter scatter_value scatter_add scatter_combine take_along_dim")
 def _gather(call: Call) -> Tensor:
     if any(t.dim() == 0 for t in call.tensors()) or len({t.dim() for t in call.tensors()}) > 1:
         raise NoRule
@@ -371,41 +401,18 @@ def _embedding(call: Call) -> Tensor:
 
 @rule("searchsorted bucketize")
 def _search(call: Call) -> Tensor:
-    call.only_maps("input")
-    if any(call[n].dim() != 1 for n in ("sorted_sequence", "boundaries") if n in call.args):
-        raise NoRule
-    return call.run()
+    name = "boundaries" if "boundaries" in call.args else "sorted_sequence"
+    if call[name].dim() != 1:
+        if call[name].dim() != call["input"].dim():
+            raise NoRule
+        return call.run(**{n: call.expanded(call[n]).contiguous() for n in (name, "input")})
+    if not call.is_mapped(name):
+        return call.run()
+    found = _C.ops.searchsorted(call.value(call[name]), call.expanded(call["input"]).reshape(call.size, -1), right=call["right"])
+    return found.reshape(call.size, *call["input"].shape)
 
 
 # ---- Composites
-
-
-def _add_product(x: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
-    product = product if alpha == 1 else product * alpha
-    return product if beta == 0 else (x if beta == 1 else x * beta) + product
-
-
-def _reduce_loss(losses: Tensor, reduction: str) -> Tensor:
-    if reduction not in ("none", "mean", "sum"):
-        raise NoRule  # raises the operator's error
-    return losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()
-
-
-# C++ functions that composites call.
-_FUNCTIONS: dict[str, Callable] = {
-    "add_product": _add_product,
-    "add_outer": _add_product,
-    "reduce_loss": _reduce_loss,
-    "apply_weight": lambda losses, weight: losses if weight is None else losses * weight,
-    "given_or": lambda value, default: default if value is None else value,
-    "first_half": lambda x, dim: x.chunk(2, dim)[0],
-    "second_half": lambda x, dim: x.chunk(2, dim)[1],
-    "inner_product": lambda a, b: _C.ops.matmul(a, b.transpose(-1, -2)) if a.dim() and b.dim() > 1 else _none(),
-}
-
-
-def _none() -> Any:
-    raise NoRule
 
 
 _CALLED = "called_"
@@ -425,8 +432,8 @@ class CompositeNames(dict):
 
     def __missing__(self, name: str) -> Any:
         name = name.removeprefix(_CALLED)
-        if name in _FUNCTIONS:
-            return _FUNCTIONS[name]
+        if name in FUNCTIONS:
+            return FUNCTIONS[name]
         if not hasattr(_C.ops, name) or name in _C.__dict__:
             raise NoRule
         op = operator_named(name)
@@ -460,6 +467,9 @@ def _linear(call: Call) -> Tensor:
 # Operators that are computed from others, which receive the mapped tensors.
 _DERIVED: dict[str, Rule] = {
     "linear": _linear,
+    "put": lambda call: _C.ops.index_put(
+        call["input"].reshape(-1), [call["index"].reshape(-1)], call["source"].reshape(-1), call["accumulate"]
+    ).reshape(call["input"].shape),
     "hstack": lambda call: _C.torch.cat(
         [t.reshape(1) if t.dim() == 0 else t for t in call["tensors"]], 0 if call["tensors"][0].dim() < 2 else 1
     ),

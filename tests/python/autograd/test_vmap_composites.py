@@ -1,0 +1,131 @@
+"""vmap computes losses and other composites for all entries at once, with the values of single calls."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+import teletensor as torch
+import teletensor.nn.functional as F  # noqa: N812 - the usual name
+from teletensor.func import grad, vmap
+
+CALLS = {
+    "huber_loss": lambda a, b: F.huber_loss(a, b, delta=0.3),
+    "huber_loss without reduction": lambda a, b: F.huber_loss(a, b, reduction="none"),
+    "binary_cross_entropy": lambda a, b: F.binary_cross_entropy(a.sigmoid(), b.sigmoid()),
+    "binary_cross_entropy_with_logits": lambda a, b: F.binary_cross_entropy_with_logits(a, b.sigmoid()),
+    "with logits and weights": lambda a, b: F.binary_cross_entropy_with_logits(a, b.sigmoid(), weight=b.exp(), pos_weight=a.exp()),
+    "kl_div": lambda a, b: F.kl_div(a, b.sigmoid(), reduction="batchmean"),
+    "kl_div of logarithms": lambda a, b: F.kl_div(a, b, reduction="sum", log_target=True),
+    "l1_loss": lambda a, b: F.l1_loss(a, b),
+    "smooth_l1_loss with beta 0": lambda a, b: F.smooth_l1_loss(a, b, beta=0.0),
+    "poisson_nll_loss": lambda a, b: F.poisson_nll_loss(a, b.exp(), full=True),
+    "soft_margin_loss": lambda a, b: F.soft_margin_loss(a, b.sign()),
+    "cosine_embedding_loss": lambda a, b: F.cosine_embedding_loss(a, b, torch.tensor([1.0, -1.0, 1.0]), margin=0.1),
+    "triplet_margin_loss": lambda a, b: F.triplet_margin_loss(a, b, a * b, swap=True),
+    "cross_entropy with smoothing": lambda a, b: F.cross_entropy(a, torch.tensor([0, 1, -100]), label_smoothing=0.1),
+    "cross_entropy of probabilities": lambda a, b: F.cross_entropy(a, b.softmax(1), label_smoothing=0.2),
+    "cosine_similarity": lambda a, b: F.cosine_similarity(a, b, dim=0),
+    "bilinear": lambda a, b: F.bilinear(a, b, torch.ones(2, 4, 4), torch.ones(2)),
+    "cdist": lambda a, b: torch.cdist(a, b),
+    "cdist with p=inf": lambda a, b: torch.cdist(a, b, p=float("inf")),
+    "trapezoid": lambda a, b: torch.trapezoid(a, b),
+    "cumulative_trapezoid": lambda a, b: torch.cumulative_trapezoid(a, dx=0.5, dim=0),
+    "gru_cell": lambda a, b: torch.gru_cell(a, b, torch.ones(12, 4), torch.ones(12, 4)),
+    "lstm_cell": lambda a, b: torch.lstm_cell(a, (b, a), torch.ones(16, 4), torch.ones(16, 4))[1],
+    "mvlgamma": lambda a, b: torch.special.multigammaln(a.abs() + 2, 3),
+    "prelu": lambda a, b: F.prelu(a, b[0]),
+    "rot90": lambda a, b: a.rot90(3),
+    "kron": lambda a, b: torch.kron(a, b[0]),
+    "quantile": lambda a, b: a.quantile(torch.tensor([0.1, 0.6]), dim=1, keepdim=True),
+    "quantile of all": lambda a, b: a.quantile(0.3, interpolation="midpoint"),
+    "affine_grid": lambda a, b: F.affine_grid(a[None, :2, :3], (1, 1, 2, 3), align_corners=False),
+    "scatter_reduce": lambda a, b: a.scatter_reduce(0, torch.zeros(3, 4, dtype=torch.int64), b, "mean"),
+    "masked_scatter": lambda a, b: a.masked_scatter(a > 0, b),
+    "put": lambda a, b: a.put(torch.tensor([1, -2]), b[0, :2]),
+    "tile": lambda a, b: a.tile(2, 1, 3),
+    "diag": lambda a, b: a.diag(1),
+    "diag of a vector": lambda a, b: a[0].diag(-1),
+    "vstack": lambda a, b: torch.vstack([a, b[0]]),
+}  # fmt: skip
+WITHOUT_GRADIENTS = {
+    "any": lambda a, b: (a > 0.9).any(),
+    "any along a dimension": lambda a, b: (a > 0.9).any(1, keepdim=True),
+    "all": lambda a, b: (a > -0.9).all(0),
+    "median": lambda a, b: a.median(),
+    "nanmedian": lambda a, b: torch.where(a > 0.5, float("nan"), a).nanmedian(),
+    "nanquantile": lambda a, b: torch.where(a > 0.5, float("nan"), a).nanquantile(0.3, dim=1),
+    "histc": lambda a, b: torch.histc(a, 5),
+    "histc in a range": lambda a, b: torch.histc(a, 4, -0.5, 0.7),
+    "isin": lambda a, b: torch.isin((a * 4).long(), (b * 4).long()),
+    "searchsorted": lambda a, b: torch.searchsorted(b.sort()[0], a),
+    "searchsorted in a vector": lambda a, b: torch.searchsorted(b[0].sort()[0], a, right=True),
+    "bucketize": lambda a, b: torch.bucketize(a, b[0].sort()[0]),
+    "index_reduce": lambda a, b: a.index_reduce(0, torch.tensor([0, 2, 0]), b, "amax"),
+    "scatter_reduce without itself": lambda a, b: a.scatter_reduce(1, torch.ones(3, 4).long(), b, "amin", include_self=False),
+}  # fmt: skip
+
+
+def _values() -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(3)
+    return torch.randn(5, 3, 4, generator=generator), torch.randn(5, 3, 4, generator=generator)
+
+
+def _mapped(f, *args):
+    """vmap(f)(*args), which must not call an operator once per entry."""
+    from teletensor.func import _batched
+
+    _batched._warned.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return vmap(f)(*args)
+
+
+@pytest.mark.parametrize("name", [*CALLS, *WITHOUT_GRADIENTS])
+def test_values_of_single_calls(name: str) -> None:
+    f = {**CALLS, **WITHOUT_GRADIENTS}[name]
+    a, b = _values()
+    wanted = torch.stack([f(x, y) for x, y in zip(a, b)])
+    found = _mapped(f, a, b)
+    assert found.dtype == wanted.dtype
+    torch.testing.assert_close(found, wanted, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_gradients_of_single_calls(name: str) -> None:
+    a, b = _values()
+
+    def total(x, y):
+        return (CALLS[name](x, y) * 1.5).sum()
+
+    wanted = torch.stack([grad(total)(x, y) for x, y in zip(a, b)])
+    torch.testing.assert_close(_mapped(grad(total), a, b), wanted)
+
+
+def test_one_mapped_argument() -> None:
+    a, b = _values()
+    target = b[0].sigmoid()
+    for f in (F.huber_loss, F.binary_cross_entropy_with_logits, F.l1_loss, F.cosine_similarity):
+        found = vmap(f, in_dims=(0, None))(a, target)
+        torch.testing.assert_close(found, torch.stack([f(x, target) for x in a]))
+    rows = b[0, 0].sort()[0]
+    assert torch.equal(vmap(torch.bucketize, in_dims=(0, None))(a, rows), torch.bucketize(a, rows))
+    assert torch.equal(vmap(torch.bucketize, in_dims=(None, 0))(a[0], b[:, 0].sort()[0]),
+                       torch.stack([torch.bucketize(a[0], r) for r in b[:, 0].sort()[0]]))  # fmt: skip
+
+
+def test_equal_elements_share_the_gradient_of_the_median() -> None:
+    x = torch.tensor([[1.0, 2.0, 2.0, 5.0], [3.0, 3.0, 3.0, 3.0]])
+    wanted = torch.stack([grad(torch.median)(row) for row in x])
+    assert torch.equal(vmap(grad(torch.median))(x), wanted)
+
+
+def test_errors_are_those_of_single_calls() -> None:
+    a, b = _values()
+    for f in (lambda x, y: F.huber_loss(x, y, reduction="all"), lambda x, y: F.binary_cross_entropy_with_logits(x, y[0])):
+        with pytest.raises(ValueError) as single:
+            f(a[0], b[0])
+        with pytest.raises(ValueError) as mapped:
+            vmap(f)(a, b)
+        assert str(mapped.value) == str(single.value)
