@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import copy
-import hashlib
 import itertools
-import json
 import linecache
 import os
 import sys
@@ -226,6 +224,9 @@ class GraphModule(nn.Module):
             i: {"name": n.name, "op": n.op, "target": str(n.target), "stack_trace": n.meta.get("stack_trace")}
             for i, n in enumerate(self._graph.nodes)
         }
+        import hashlib  # used rarely
+        import json
+
         digest = hashlib.sha256(json.dumps({"code": self._code, "node_metadata": nodes}).encode()).digest()
         name = f"{FX_GRAPH_MODULE_FILE_PREFIX}_{base64.b32encode(digest)[:51].decode().lower()}.py"
         _register_fx_metadata(

@@ -1,27 +1,25 @@
-"""Optimizers. A step of SGD, Adam and AdamW is one fused instruction per parameter group."""
+"""Optimizers. A step of SGD, Adam and AdamW is one fused instruction per parameter group.
+
+Each class is imported at its first use: a program needs one or two of them.
+"""
 
 from .._lazy import lazy_attributes
-from . import lr_scheduler, swa_utils
-from ._adafactor import Adafactor
-from ._muon import Muon
-from .adadelta import Adadelta
-from .adagrad import Adagrad
-from .adam import Adam
-from .adamax import Adamax
-from .adamw import AdamW
-from .asgd import ASGD
-from .lbfgs import LBFGS
-from .nadam import NAdam
 from .optimizer import Optimizer
-from .radam import RAdam
-from .rmsprop import RMSprop
-from .rprop import Rprop
-from .sgd import SGD
-from .sparse_adam import SparseAdam
 
-__all__ = [
+__all__ = [  # noqa: F822 - some are imported at their first use
     "ASGD", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Muon", "NAdam", "Optimizer",
     "RAdam", "RMSprop", "Rprop", "SparseAdam", "lr_scheduler", "swa_utils",
 ]  # fmt: skip
 
-__getattr__, __dir__ = lazy_attributes(globals(), ("functional",), {"_stateless": "swap_in_optimizer_params_and_state"})
+__getattr__, __dir__ = lazy_attributes(
+    globals(),
+    (
+        "adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "functional", "lbfgs", "lr_scheduler", "nadam", "radam", "rmsprop",
+        "rprop", "sgd", "sparse_adam", "swa_utils",
+    ),
+    {
+        "_adafactor": "Adafactor", "_muon": "Muon", "_stateless": "swap_in_optimizer_params_and_state", "adadelta": "Adadelta",
+        "adagrad": "Adagrad", "adam": "Adam", "adamax": "Adamax", "adamw": "AdamW", "asgd": "ASGD", "lbfgs": "LBFGS",
+        "nadam": "NAdam", "radam": "RAdam", "rmsprop": "RMSprop", "rprop": "Rprop", "sgd": "SGD", "sparse_adam": "SparseAdam",
+    },
+)  # fmt: skip
