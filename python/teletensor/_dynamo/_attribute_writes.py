@@ -26,6 +26,7 @@ from ._values import (
     SymbolValue,
     TensorValue,
     Value,
+    kind,
 )  # fmt: skip
 from ._wrap import EQUAL_TYPES
 
@@ -82,7 +83,7 @@ class AttributeWrites:
             value.content = new
             self.note_write(value)
             return None
-        raise Break(f"attribute {name} of a {type(value).__name__} is written")
+        raise Break(f"attribute {name} of a {kind(value)} is written")
 
     def _set_object_attribute(self, value: ObjectValue, name: str, new: Value) -> None:
         cls = value.cls
@@ -133,7 +134,7 @@ class AttributeWrites:
                 self.call(self.wrap_class_function(deleter), [self.wrap(found, constant(found)), value], {})
                 return None
             if setter is not MISSING or deleter is not MISSING:
-                raise Break(f"a descriptor of the class {type(found).__name__}")
+                raise Break(f"a descriptor of the class {kind(found)}")
         if not cls.__dictoffset__:
             return raise_(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")
         if new is DELETED and self.instance_attribute(value, name) is None:

@@ -8,7 +8,6 @@ import enum
 import functools
 import os
 import sys
-import sysconfig
 import threading
 import types
 from typing import Any
@@ -57,13 +56,16 @@ from ._values import (
     SuperValue,
     TensorValue,
     Value,
+    kind,
 )  # fmt: skip
 from ._wrap import EQUAL_TYPES, is_namedtuple, is_structseq
 
 MISSING = object()
 MODULE_HOOKS = {name: vars(Module)[name] for name in ("__getattr__", "__setattr__", "__delattr__")}  # unless the user replaces them
 _METHODS_IN_C = (types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinFunctionType)
-_PLAIN_GETTERS = tuple(c.__getattribute__ for c in (object, dict, collections.OrderedDict, types.SimpleNamespace))
+_PLAIN_GETTERS = tuple(
+    c.__getattribute__ for c in (object, dict, collections.OrderedDict, list, tuple, set, frozenset, types.SimpleNamespace)
+)
 _TYPE_ATTRIBUTES = frozenset(("__name__", "__qualname__", "__module__", "__mro__", "__bases__", "__doc__", "__base__"))
 
 
@@ -86,7 +88,7 @@ def raise_(cls: type, *args: Any) -> Any:
     raise Raised(ExceptionValue(cls, [Constant(a) for a in args]))
 
 
-STDLIB = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
+STDLIB = (os.path.dirname(os.__file__),)  # noqa: PTH120 - sysconfig, which knows it too, takes 10 ms to import
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
 
 
@@ -177,7 +179,7 @@ class Attributes:
                 return BuiltinMethod(value, name)
         if isinstance(value, DictView) and value.is_set and name == "isdisjoint":
             return BuiltinMethod(value, name)
-        raise Break(f"attribute {name} of a {type(value).__name__}")
+        raise Break(f"attribute {name} of a {kind(value)}")
 
     def tuple_attribute(self, value: SequenceValue, name: str) -> Value:
         """An attribute of a named tuple, of a Size or of several named results."""
@@ -316,7 +318,7 @@ class Attributes:
             if isinstance(getter, types.FunctionType):
                 descriptor = self.wrap(found, constant(found))
                 return self.call(self.wrap_class_function(getter), [descriptor, value, self.type_constant(cls)], {})
-            raise Break(f"a descriptor of the class {type(found).__name__}")
+            raise Break(f"a descriptor of the class {kind(found)}")
         return self.wrap(found, constant(cls).then(TYPE_ATTRIBUTE, name))
 
     def _cached(self, found: functools.cached_property, value: ObjectValue) -> Value:
@@ -558,14 +560,14 @@ class Attributes:
             result = getattr(obj, name)
             if type(result) in EQUAL_TYPES or self.is_numpy_scalar(result):
                 return Constant(result)
-            raise Break(f"attribute {name} of a {type(obj).__name__}")
+            raise Break(f"attribute {name} of a {kind(obj)}")
         if isinstance(obj, types.CodeType) and name in ("co_flags", "co_name", "co_filename", "co_argcount", "co_varnames"):
             return self.constant_value(getattr(obj, name))
         if name in ("__name__", "__qualname__", "__module__") and isinstance(getattr(obj, name, None), str):
             return Constant(getattr(obj, name))
         if isinstance(obj, (types.BuiltinFunctionType, types.MethodDescriptorType)) and not hasattr(obj, name):
             return raise_(AttributeError, f"'{type(obj).__name__}' object has no attribute '{name}'")
-        raise Break(f"attribute {name} of a {type(obj).__name__}")
+        raise Break(f"attribute {name} of a {kind(obj)}")
 
     def attribute_of_class(self, cls: type, name: str) -> Value:
         """An attribute of a class."""
@@ -603,7 +605,7 @@ class Attributes:
             args = [self.wrap(found, constant(found)), Constant(None), self.type_constant(cls)]
             return self.call(self.wrap_class_function(getter), args, {})
         if getter is not MISSING and not isinstance(found, _METHODS_IN_C) and not callable(found):
-            raise Break(f"a descriptor of the class {type(found).__name__}")
+            raise Break(f"a descriptor of the class {kind(found)}")
         return self.wrap(found, constant(cls).then(TYPE_ATTRIBUTE, name))
 
     def attribute_of_module(self, value: Constant, name: str) -> Value:

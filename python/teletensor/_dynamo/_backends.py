@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -44,6 +43,8 @@ def lookup_backend(compiler_fn: Any) -> Callable:
     if not isinstance(compiler_fn, str):
         return compiler_fn
     if compiler_fn not in _registered:
+        import importlib.metadata  # takes longer than capturing a function
+
         for entry in importlib.metadata.entry_points(group="torch_dynamo_backends"):
             if entry.name == compiler_fn:
                 register_backend(entry.load(), entry.name)

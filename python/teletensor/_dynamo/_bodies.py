@@ -12,7 +12,7 @@ from typing import Any
 from .. import fx
 from .._C import Tensor
 from ..fx.graph_module import GraphModule
-from ._values import Break, Constant, DictValue, SequenceValue, SymbolValue, TensorValue, Value, serials
+from ._values import Break, Constant, DictValue, SequenceValue, SymbolValue, TensorValue, Value, kind, serials
 from ._wrap import is_namedtuple
 
 
@@ -172,7 +172,7 @@ class Bodies:
             return value.cls(*(self.template(item, tensors) for item in value.items))
         if isinstance(value, DictValue):
             return value.cls((k.value, self.template(v, tensors)) for k, v in value.items.values() if isinstance(k, Constant))
-        raise Break(f"a function that an operator calls returns a {type(value).__name__}")
+        raise Break(f"a function that an operator calls returns a {kind(value)}")
 
 
 def fill(template: Any, tensors: Any) -> Any:

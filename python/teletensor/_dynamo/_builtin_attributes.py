@@ -44,6 +44,7 @@ from ._values import (
     SuperValue,
     TensorValue,
     Value,
+    kind,
 )  # fmt: skip
 
 
@@ -205,7 +206,7 @@ def _id(ex, args, kwargs):
     if not isinstance(value, (TensorValue, ObjectValue, FunctionValue, DictValue)) and not (
         isinstance(value, SequenceValue) and value.cls is list
     ):
-        raise Break(f"id() of a {type(value).__name__}")
+        raise Break(f"id() of a {kind(value)}")
     ex.note_identity(value)
     return IdValue(value)
 

@@ -28,6 +28,7 @@ from ._values import (
     SliceValue,
     SymbolValue,
     Value,
+    kind,
 )
 
 
@@ -137,7 +138,7 @@ def _copy(ex, args, kwargs):
         return value
     if isinstance(value, ObjectValue):
         return _copied_object(ex, value, lambda v: v)
-    raise Break(f"copy() of a {type(value).__name__}")
+    raise Break(f"copy() of a {kind(value)}")
 
 
 # Methods by which a class defines how its objects are copied.
@@ -188,7 +189,7 @@ def _deep(ex: Any, value: Value, memo: dict[int, Value]) -> Value:
     elif isinstance(value, ObjectValue):
         made = _copied_object(ex, value, lambda v: _deep(ex, v, memo))
     else:
-        raise Break(f"deepcopy() of a {type(value).__name__}")
+        raise Break(f"deepcopy() of a {kind(value)}")
     memo[id(value)] = made
     return made
 

@@ -7,12 +7,25 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+from .. import _C
 from . import _deques
 from ._attributes import raise_
 from ._handlers import handlers, handles
 from ._iteration import stop
 from ._symbols import is_symbolic_operand
-from ._values import Break, Constant, DequeValue, DictValue, IteratorValue, SequenceValue, SetValue, Value
+from ._values import (
+    Break,
+    Constant,
+    DequeValue,
+    DictValue,
+    IteratorValue,
+    SequenceValue,
+    SetValue,
+    SymbolValue,
+    TensorValue,
+    Value,
+    kind,
+)
 
 
 @handles(iter)
@@ -68,6 +81,17 @@ def _sum(ex, args, kwargs):
     return start
 
 
+def _extreme_of_tensors(ex: Any, sign: str, best: Value, item: Value) -> Value:
+    """`item if item < best else best` for tensors without dimensions and numbers: a tensor, as the outcome is not known."""
+    if not isinstance(best, TensorValue) and not isinstance(item, TensorValue):
+        return item if ex.truth(ex.compare(sign, item, best)) else best
+    for value in (best, item):
+        is_number = isinstance(value, Constant) and isinstance(value.value, (int, float)) or isinstance(value, SymbolValue)
+        if not is_number and not (isinstance(value, TensorValue) and value.example.dim() == 0):
+            raise Break(f"data-dependent control flow: {'min' if sign == '<' else 'max'}() of a {kind(value)} with dimensions")
+    return ex.call_in_graph("call_function", _C.torch.where, [ex.compare(sign, item, best), item, best])
+
+
 def _extreme(sign: str) -> Callable:
     def handler(ex, args, kwargs):
         key, default = kwargs.get("key"), kwargs.get("default")
@@ -82,6 +106,8 @@ def _extreme(sign: str) -> Callable:
         real = [ex.as_number(ex.real(i)) for i in items]
         if not has_key and all(map(is_symbolic_operand, real)):
             return functools.reduce(functools.partial(ex.operation, "min" if sign == "<" else "max"), real)
+        if not has_key and any(isinstance(i, TensorValue) for i in real):
+            return functools.reduce(functools.partial(_extreme_of_tensors, ex, sign), real)
         best = items[0]
         best_key = ex.call(key, [best], {}) if has_key else best
         for item in items[1:]:
@@ -99,6 +125,7 @@ handlers[min], handlers[max] = _extreme("<"), _extreme(">")
 @handles(sorted)
 def _sorted(ex, args, kwargs):
     value = ex.real(args[0])
+    value = ex.entries_of(value, "__iter__") or value
     plain = isinstance(value, SetValue) and not kwargs  # elements that differ have one order
     result = SequenceValue(ex.unordered(value) if plain else ex.elements(value), list)
     sort(ex, result, kwargs)
@@ -165,7 +192,7 @@ def _reversed(ex, args, kwargs):
         return ex.over([Constant(c) for c in reversed(value.value)])
     found = ex.call_method_named(value, "__reversed__", [])
     if found is None:
-        raise Break(f"reversed() of a {type(value).__name__}")
+        raise Break(f"reversed() of a {kind(value)}")
     return found
 
 

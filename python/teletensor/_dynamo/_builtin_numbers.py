@@ -25,6 +25,7 @@ from ._values import (
     SymbolValue,
     TensorValue,
     Value,
+    kind,
 )
 
 # Functions of numbers and strings without effects, computed where all arguments are constants.
@@ -56,7 +57,7 @@ def _pure(function: Callable) -> Callable:
                 found = ex.call_method_named(values[0], "__repr__", [])
                 if found is not None:
                     return found
-            raise Break(f"{function.__name__} of a {type(values[0]).__name__}")
+            raise Break(f"{function.__name__} of a {kind(values[0])}")
         if function in (abs, round, repr) and isinstance(values[0], ObjectValue):
             found = ex.call_method_named(values[0], f"__{function.__name__}__", args[1:])
             if found is not None:
@@ -66,9 +67,9 @@ def _pure(function: Callable) -> Callable:
             if not isinstance(c, (int, float, complex, str, bytes, tuple, list, dict, type(None), range, _C.dtype, _C.device)) and not (
                 ex.is_numpy_scalar(c)
             ):
-                raise Break(f"{function.__name__} of a {type(c).__name__}")
+                raise Break(f"{function.__name__} of a {kind(c)}")
             if function in (repr, ascii, format) and not (has_plain_text(c) or ex.is_numpy_scalar(c)):
-                raise Break(f"{function.__name__} of a {type(c).__name__}")
+                raise Break(f"{function.__name__} of a {kind(c)}")
         keywords = {k: ex.python_value(v) for k, v in kwargs.items()}
         result = fold(functools.partial(function, **keywords) if keywords else function, *constants)
         return ex.constant_value(result.value)
@@ -151,7 +152,7 @@ def _number(cls: type) -> Callable:
                 return found
         constants = [ex.python_value(a) for a in args]
         if not isinstance(constants[0], (int, float, complex, str, bytes)) and not ex.is_numpy_scalar(constants[0]):
-            raise Break(f"{cls.__name__}() of a {type(constants[0]).__name__}")
+            raise Break(f"{cls.__name__}() of a {kind(constants[0])}")
         return fold(functools.partial(cls, **{k: ex.python_value(v) for k, v in kwargs.items()}), *constants)
 
     return handler

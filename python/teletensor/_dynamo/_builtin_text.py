@@ -9,7 +9,7 @@ from .. import _C
 from ._attributes import lookup, raise_
 from ._comparisons import fold
 from ._handlers import handles
-from ._values import Break, Constant, ExceptionValue, ObjectValue, Value
+from ._values import Break, Constant, ExceptionValue, ObjectValue, Value, kind
 
 
 @handles(str)
@@ -47,7 +47,7 @@ def text_of(ex: Any, value: Value, function: Callable) -> Value:
         raise Break("the text of an exception")
     obj = ex.python_value(value)
     if not has_plain_text(obj) and not ex.is_numpy_scalar(obj):
-        raise Break(f"the text of a {type(obj).__name__}")
+        raise Break(f"the text of a {kind(obj)}")
     return fold(function, obj)
 
 

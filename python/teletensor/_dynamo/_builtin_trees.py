@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..utils import _pytree as pytree
-from ._values import Break, Constant, DictValue, SequenceValue, TensorValue, Value
+from ._values import Break, Constant, DictValue, SequenceValue, TensorValue, Value, kind
 from ._wrap import entries_of_results, is_namedtuple
 
 
@@ -39,7 +39,7 @@ def _value(obj: Any) -> Value:
         return SequenceValue([_value(item) for item in obj], type(obj))
     if isinstance(obj, dict):
         return DictValue(entries_of_results({k: _value(v) for k, v in obj.items()}), type(obj))
-    raise Break(f"a {type(obj).__name__} as a pytree")
+    raise Break(f"a {kind(obj)} as a pytree")
 
 
 def _no_options(args: list[Value], kwargs: dict[str, Value], count: int) -> None:

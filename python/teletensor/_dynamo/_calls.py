@@ -35,12 +35,17 @@ from ._values import (
     SequenceValue,
     TensorValue,
     Value,
+    kind,
 )  # fmt: skip
 from ._wrap import is_namedtuple
 
 _MAX_DEPTH = 40
 _dispatcher = functools.singledispatch(lambda _: None)
 _DISPATCH = (_dispatcher.__code__, _dispatcher.dispatch.__code__)
+
+# Classes of which objects of subclasses may be made, beside dict.
+CONTAINERS = (list, tuple, set, frozenset)
+_FILLING = (dict.__init__, collections.OrderedDict.__init__, list.__init__, set.__init__)
 
 
 class Calls:
@@ -79,7 +84,7 @@ class Calls:
                 return self.call(self.wrap_class_function(found), [function, *args], kwargs)
             if found is MISSING:
                 return raise_(TypeError, f"'{function.cls.__name__}' object is not callable")
-        raise Break(f"a call of a {type(function).__name__}")
+        raise Break(f"a call of a {kind(function)}")
 
     def call_cached(self, function: ObjectValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """A call of a function with functools.cache: that of its cache, with a guard, for constants; else its body is executed."""
@@ -247,7 +252,7 @@ class Calls:
         try:
             handler = self.handlers.get(f)
         except TypeError:
-            raise Break(f"a call of a {type(f).__name__}") from None
+            raise Break(f"a call of a {kind(f)}") from None
         if handler is not None:
             return handler(self, args, kwargs)
         owner = getattr(f, "__objclass__", None)
@@ -257,7 +262,7 @@ class Calls:
             name = f.__name__.rpartition(".")[2]
             if isinstance(tensor, TensorValue):
                 return self.call_tensor_method(tensor, name, args[1:], kwargs)
-            raise Break(f"Tensor.{name} of a {type(tensor).__name__}")
+            raise Break(f"Tensor.{name} of a {kind(tensor)}")
         if owner is not None and args:
             first = self.real(args[0])
             return self.call_method(first, f.__name__, args[1:], kwargs, owner)
@@ -295,13 +300,20 @@ class Calls:
         if cls.__module__.startswith("teletensor.autograd.function"):
             raise Break("autograd.Function")
         if not is_python_class(cls) or any(
-            not is_python_class(base) and base not in (object, dict, collections.OrderedDict) for base in cls.__mro__
+            not is_python_class(base) and base not in (object, dict, collections.OrderedDict, *CONTAINERS) for base in cls.__mro__
         ):
             raise Break(f"a {cls.__name__} is created")
         new = self.class_attribute(cls, "__new__")
         if issubclass(cls, dict) and new in (dict.__new__, collections.OrderedDict.__new__):
             value: Value = ObjectValue(cls)
             value.entries = DictValue({}, dict)
+        elif (base := next((b for b in CONTAINERS if issubclass(cls, b)), None)) is not None and new is base.__new__:
+            self._check_finalizer(cls)
+            value = ObjectValue(cls)
+            is_filled = base in (tuple, frozenset)  # by __new__()
+            if is_filled and (kwargs or len(args) > 1):
+                raise Break(f"{cls.__name__}() gets wrong arguments")
+            value.entries = self.real(self.constructors[base](self, args if is_filled else [], {}))
         elif new is object.__new__ or new is MISSING or isinstance(new, types.BuiltinFunctionType) and new is object.__new__:
             if getattr(cls, "__abstractmethods__", None):
                 raise Break("an abstract class")
@@ -321,7 +333,7 @@ class Calls:
             result = self.real(self.call(self.wrap_class_function(init), [value, *args], kwargs))
             if not (isinstance(result, Constant) and result.value is None):
                 return raise_(TypeError, f"__init__() should return None, not '{result.cls.__name__}'")
-        elif getattr(value, "entries", None) is not None and init in (dict.__init__, collections.OrderedDict.__init__):
+        elif getattr(value, "entries", None) is not None and init in _FILLING:
             self.call_method(value, "__init__", args, kwargs)
         elif init is not object.__init__:
             raise Break(f"{cls.__name__}.__init__")
@@ -371,5 +383,7 @@ class Calls:
         if not isinstance(found, types.FunctionType):
             if getattr(found, "__objclass__", None) is object or isinstance(found, types.BuiltinFunctionType):
                 return None
+            if getattr(value, "entries", None) is not None and found.__objclass__ in CONTAINERS:
+                return self.call_method(value, name, args, {})
             raise Break(f"{value.cls.__name__}.{name}")
         return self.call(self.wrap_class_function(found), [value, *args], {})

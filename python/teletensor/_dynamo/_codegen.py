@@ -44,6 +44,7 @@ from ._values import (
     SymbolValue,
     TensorValue,
     Value,
+    kind,
 )  # fmt: skip
 from ._wrap import is_namedtuple
 
@@ -234,7 +235,7 @@ class Code:
             return self._name(f"iter([{self.values(value.rest())}])")
         if isinstance(value, GeneratorValue) and not value.frame.is_started and not value.is_finished:
             return self._make_generator(value)
-        raise Break(f"a {type(value).__name__} cannot be kept beyond a graph")
+        raise Break(f"a {kind(value)} cannot be kept beyond a graph")
 
     def _make_generator(self, value: GeneratorValue) -> str:
         """A generator that has not started: a call of its function."""
@@ -292,12 +293,22 @@ class Code:
             self.lines.append(f"{name}.{attribute} = {self.value(v)}")
         return name
 
+    @staticmethod
+    def _elements(contents: SequenceValue | SetValue) -> list[Any]:
+        return list(contents.items if isinstance(contents, SequenceValue) else contents.items.values())
+
     def _make_object(self, value: ObjectValue) -> str:
         base = collections.OrderedDict if issubclass(value.cls, collections.OrderedDict) else dict
         plain = types.SimpleNamespace if value.cls is types.SimpleNamespace else object
-        new = self.constant((plain if value.entries is None else base).__new__)
-        name = self._names[id(value)] = self._name(f"{new}({self.constant(value.cls)})")
-        if value.entries is not None:
+        contents = value.entries if isinstance(value.entries, (SequenceValue, SetValue)) else None
+        of = plain if value.entries is None else base if contents is None else contents.cls
+        is_filled = of in (tuple, frozenset)
+        given = f", {self.value(SequenceValue(self._elements(contents), list))}" if is_filled else ""
+        name = self._names[id(value)] = self._name(f"{self.constant(of.__new__)}({self.constant(value.cls)}{given})")
+        if contents is not None and not is_filled:
+            fill = self.constant(list.extend if of is list else set.update)
+            self.lines.append(f"{fill}({name}, {self.value(SequenceValue(self._elements(contents), list))})")
+        elif value.entries is not None and contents is None:
             setter = self.constant(base.__setitem__)
             self.lines += [f"{setter}({name}, {self.value(k)}, {self.value(v)})" for k, v in value.entries.items.values()]
         for attribute, v in {**value.attributes, **value.slots}.items():
@@ -359,7 +370,7 @@ class Code:
                         setter = "setattr" if issubclass(value.cls, threading.local) else "object.__setattr__"
                         writes.append(f"{setter}({target}, {attribute!r}, {self.value(v)})")
             else:
-                raise Break(f"a {type(value).__name__} is written")
+                raise Break(f"a {kind(value)} is written")
         for values, names in self.ex.globals.values():
             at = self.constant(values)
             writes += [

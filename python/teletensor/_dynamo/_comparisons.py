@@ -32,6 +32,7 @@ from ._values import (
     SymbolValue,
     TensorValue,
     Value,
+    kind,
 )  # fmt: skip
 
 COMPARE = {
@@ -74,12 +75,12 @@ class Comparisons:
             is_folded = self.is_folded(a, *methods) and self.is_folded(b, *methods)
             if is_folded or sign in ("==", "!=") and _compares_by_identity(a.value, b.value):
                 return fold(function, a.value, b.value)
-            raise Break(f"{sign} of a {type(a.value).__name__}")
+            raise Break(f"{sign} of a {kind(a.value)}")
         if isinstance(a, TensorValue) or isinstance(b, TensorValue):
             other = b if isinstance(a, TensorValue) else a
             if isinstance(other, (TensorValue, Constant, SymbolValue)):
                 return self.call_in_graph("call_function", function, [a, b])
-            raise Break(f"{sign} of a tensor and a {type(other).__name__}")
+            raise Break(f"{sign} of a tensor and a {kind(other)}")
         if isinstance(a, SequenceValue) and isinstance(b, SequenceValue):
             if (a.cls is list) != (b.cls is list):
                 if sign in ("==", "!="):
@@ -97,7 +98,7 @@ class Comparisons:
             result = self.call_method_named(x, method, [y])
             if result is not None and not self.is_not_implemented(result):
                 return result
-        raise Break(f"{sign} of a {type(a).__name__} and a {type(b).__name__}")
+        raise Break(f"{sign} of a {kind(a)} and a {kind(b)}")
 
     def _compare_sequences(self, sign: str, a: SequenceValue, b: SequenceValue) -> Value:
         if sign in ("==", "!=") and len(a.items) != len(b.items):
@@ -125,11 +126,11 @@ class Comparisons:
                 result = self.call_method_named(x, "__eq__", [y])
                 if result is not None and not self.is_not_implemented(result):
                     return result if sign == "==" else Constant(not self.truth(result))
-            entries = [v if isinstance(v, DictValue) else getattr(v, "entries", None) for v in (a, b)]
+            entries = [v if isinstance(v, (DictValue, SequenceValue, SetValue)) else getattr(v, "entries", None) for v in (a, b)]
             if a is not b and None not in entries:  # dict.__eq__
                 if all(issubclass(v.cls, collections.OrderedDict) for v in (a, b)):
                     raise Break("== of OrderedDicts")
-                return self._equality(sign, *(DictValue(dict(e.items)) for e in entries))
+                return self._equality(sign, *(DictValue(dict(e.items)) if isinstance(e, DictValue) else e for e in entries))
             equal = a is b
             self.note_identity(a, b)
         elif isinstance(a, SliceValue) and isinstance(b, SliceValue):
@@ -140,7 +141,7 @@ class Comparisons:
             equal = a is b
             self.note_identity(a, b)
         if equal is None:
-            raise Break(f"{sign} of a {type(a).__name__} and a {type(b).__name__}")
+            raise Break(f"{sign} of a {kind(a)} and a {kind(b)}")
         return Constant(equal == (sign == "=="))
 
     def is_same(self, a: Value, b: Value) -> bool:
@@ -174,7 +175,7 @@ class Comparisons:
             if isinstance(a, (SequenceValue, SetValue)) and a.cls is b.cls and a.cls not in (list, set) and len(a.items) == len(b.items):
                 raise Break(f"the identity of a {a.cls.__name__} that the function makes")  # which may be an existing one
             if any(v.source is not None and not e for v, e in zip((a, b), exist)) and not isinstance(a, BuiltValue):
-                raise Break(f"the identity of a {type(a).__name__}")
+                raise Break(f"the identity of a {kind(a)}")
         self.note_identity(a, b)
         return False
 

@@ -130,7 +130,7 @@ class Frame:
         self.ex.count_step()
         method = self.table.get(i.name)
         if method is None:
-            raise Break(f"the instruction {i.name}")
+            raise Break(f"the instruction {i.name} of Python's bytecode")
         self.at += 1
         try:
             method(self, i)

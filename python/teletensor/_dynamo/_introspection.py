@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import builtins
-import sysconfig
 import types
 from typing import Any
 
+from ._attributes import STDLIB
 from ._frames import instructions_of
 
 # Names of functions that return frames or lines, of the modules sys, inspect and traceback.
@@ -14,14 +14,13 @@ _ATTRIBUTES = frozenset((
     "_getframe", "_current_frames", "_getframemodulename", "currentframe", "getouterframes", "extract_stack", "format_stack",
     "print_stack", "walk_stack",
 ))  # fmt: skip
-_STDLIB = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
 _ALWAYS = (builtins.locals, builtins.eval, builtins.exec)
 _WITHOUT_ARGUMENTS = (builtins.vars, builtins.dir)
 
 
 def sees_frames_of_callers(code: types.CodeType) -> bool:
     """Whether a function of the user's reads frames: perhaps its caller's."""
-    return bool(_ATTRIBUTES & set(code.co_names)) and not code.co_filename.startswith(_STDLIB)
+    return bool(_ATTRIBUTES & set(code.co_names)) and not code.co_filename.startswith(STDLIB)
 
 
 def names_lines_of_callers(code: types.CodeType) -> bool:

@@ -26,6 +26,7 @@ from ._values import (
     SetValue,
     TensorValue,
     Value,
+    kind,
 )  # fmt: skip
 
 _MAX_STEPS = 100_000
@@ -118,7 +119,7 @@ class Iteration:
             return self.over([Constant(m) for m in value.value])
         if isinstance(value, Constant) and self.is_flag(value, "__iter__"):
             return self.over([Constant(m) for m in value.value], type(iter([])))
-        raise Break(f"iteration over a {type(value).__name__}")
+        raise Break(f"iteration over a {kind(value)}")
 
     def over_changing(self, value: DictValue | SetValue, view: DictView | None = None) -> IteratorValue:
         """An iterator over a set, or a view of a dict, which must not change its size meanwhile."""
@@ -172,7 +173,7 @@ class Iteration:
             found = self.class_attribute(value.cls, "__next__")
             if isinstance(found, types.FunctionType):
                 return self.call(self.wrap_class_function(found), [value], {})
-        raise Break(f"next() of a {type(value).__name__}")
+        raise Break(f"next() of a {kind(value)}")
 
     def next_or_none(self, value: Value) -> Value | None:
         """The next value; None at the end."""

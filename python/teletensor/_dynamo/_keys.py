@@ -17,6 +17,7 @@ from ._values import (
     SymbolValue,
     TensorValue,
     Value,
+    kind,
 )
 from ._wrap import EQUAL_TYPES
 
@@ -96,7 +97,7 @@ class Keys:
                 return _ById(value)
             if value.entries is None:
                 return _ByMethods(self, value, self.hash_of(value))
-        raise Break(f"a {type(value).__name__} as a key")
+        raise Break(f"a {kind(value)} as a key")
 
     def hash_of(self, value: Value) -> int:
         """hash(value), unless it depends on the address of an object."""
@@ -113,4 +114,4 @@ class Keys:
                 result = self.real(self.call(self.wrap_class_function(found), [value], {}))
                 if isinstance(result, Constant) and isinstance(result.value, int):
                     return hash(_OfHash(operator.index(result.value)))
-        raise Break(f"hash() of a {type(value).__name__}")
+        raise Break(f"hash() of a {kind(value)}")

@@ -7,11 +7,12 @@ import types
 from typing import Any
 
 from . import _deques
-from ._attributes import raise_
+from ._attributes import is_python_class, raise_
 from ._builtin_containers import update_dict
 from ._builtin_iteration import sort
+from ._calls import CONTAINERS
 from ._comparisons import COMPARE, fold
-from ._operators import BINARY
+from ._operators import BINARY, IN_PLACE
 from ._source import CALL, CHECK_IS
 from ._values import (
     DELETED,
@@ -32,10 +33,12 @@ from ._values import (
     SetValue,
     TensorValue,
     Value,
+    kind,
 )  # fmt: skip
 from ._wrap import LOCKS, is_namedtuple
 
 _SIGNS = {f"__{name}__": sign for sign, (name, _) in BINARY.items()} | {f"__{n}__": sign for sign, (n, _, _) in COMPARE.items()}
+_IN_PLACE_SIGNS = {f"__{name}__": sign for sign, (name, _) in IN_PLACE.items()}
 _SPECIAL = {
     "__getitem__": lambda ex, v, a: ex.get_item(v, a[0]), "__len__": lambda ex, v, a: ex.length(v),
     "__contains__": lambda ex, v, a: Constant(ex.contains(v, a[0])), "__iter__": lambda ex, v, a: ex.iterate(v),
@@ -45,7 +48,9 @@ _SPECIAL = {
 }  # fmt: skip
 
 
-_DICT_METHODS = frozenset((*vars(dict), *vars(collections.OrderedDict))) - {"__getattribute__", "__setattr__", "__delattr__"}
+_OF_OBJECTS = {"__getattribute__", "__setattr__", "__delattr__", "__class__", "__new__"}
+_DICT_METHODS = frozenset((*vars(dict), *vars(collections.OrderedDict))) - _OF_OBJECTS
+_CONTAINER_METHODS = {cls: frozenset(vars(cls)) - _OF_OBJECTS for cls in CONTAINERS}
 
 
 class Methods:
@@ -92,7 +97,25 @@ class Methods:
             return self._constant_method(value, name, args, kwargs)
         if isinstance(value, IteratorValue) and name == "__iter__":
             return value
-        raise Break(f"{name}() of a {type(value).__name__}")
+        raise Break(f"{name}() of a {kind(value)}")
+
+    def _contents_method(self, value: ObjectValue, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """A method of list, tuple or set of an object of a subclass."""
+        entries = value.entries
+        if name == "__init__":
+            if kwargs or len(args) > 1:
+                raise Break(f"{value.cls.__name__}() gets wrong arguments")
+            if entries.cls is list:
+                entries.items[:] = self.elements(args[0]) if args else []
+            elif entries.cls is set:
+                entries.items = dict(self.set_of(args[0]).items) if args else {}
+            return Constant(None)
+        if name in _IN_PLACE_SIGNS and entries.cls in (list, set):
+            self.binary(_IN_PLACE_SIGNS[name], entries, args[0])
+            return value
+        if name == "copy" and entries.cls in (set, frozenset) or name in ("__reduce__", "__reduce_ex__", "__repr__", "__hash__"):
+            raise Break(f"{value.cls.__name__}.{name}()")
+        return self.call_method(entries, name, args, kwargs)
 
     def _entries_method(self, value: ObjectValue, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """A method of dict of an object of a subclass."""
@@ -119,7 +142,10 @@ class Methods:
         return self._dict_method(entries, name, args, kwargs)
 
     def _object_method(self, value: Value, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        if isinstance(value, ObjectValue) and value.entries is not None and name in _DICT_METHODS:
+        if isinstance(value, ObjectValue) and isinstance(value.entries, (SequenceValue, SetValue)):
+            if name in _CONTAINER_METHODS[value.entries.cls]:
+                return self._contents_method(value, name, args, kwargs)
+        elif isinstance(value, ObjectValue) and value.entries is not None and name in _DICT_METHODS:
             return self._entries_method(value, name, args, kwargs)
         if isinstance(value, ObjectValue) and value.cls in LOCKS and name in ("__exit__", "release") and value.source is not None:
             if self._bodies or value in self.releases:
@@ -323,10 +349,16 @@ class Methods:
                 cls = self.python_value(args[0])
                 if cls is tuple or is_namedtuple(cls):
                     return SequenceValue(self.elements(args[1]) if len(args) > 1 else [], cls)
+            if name == "__new__" and obj in CONTAINERS and args and not kwargs:
+                cls = self.python_value(args[0])
+                if isinstance(cls, type) and issubclass(cls, obj) and all(b in (object, obj) or is_python_class(b) for b in cls.__mro__):
+                    made = ObjectValue(cls)
+                    made.entries = self.real(self.constructors[obj](self, args[1:] if obj in (tuple, frozenset) else [], {}))
+                    return made
             if name in ("__subclasses__", "mro"):
                 raise Break(f"type.{name}()")
         if not self.is_folded(value, name) or isinstance(obj, (type, types.ModuleType)):
-            raise Break(f"{name}() of a {type(obj).__name__}")
+            raise Break(f"{name}() of a {kind(obj)}")
         if isinstance(obj, (str, bytes)) and name in ("format", "encode", "format_map"):
             constants = [self.python_value(a) for a in args]
             if any(not isinstance(c, (int, float, str, bytes, type(None), tuple)) for c in constants):

@@ -165,11 +165,18 @@ def _delete_global(f, i):
     f.ex.write_global(values, name, DELETED)
 
 
+_STATEMENTS = {  # by an instruction that only they have
+    "LOAD_BUILD_CLASS": "a class statement", "LOAD_CLASSDEREF": "a class statement", "SETUP_ANNOTATIONS": "a class statement",
+    "IMPORT_STAR": "import of *", "GET_AWAITABLE": "await", "GET_AITER": "async for", "GET_ANEXT": "async for",
+    "END_ASYNC_FOR": "async for", "BEFORE_ASYNC_WITH": "async with", "PREP_RERAISE_STAR": "except*", "CHECK_EG_MATCH": "except*",
+}  # fmt: skip
+
+
 @_op("LOAD_NAME", "STORE_NAME", "DELETE_NAME", "LOAD_CLASSDEREF", "LOAD_BUILD_CLASS", "SETUP_ANNOTATIONS", "IMPORT_STAR",
      "PRINT_EXPR", "GET_AWAITABLE", "GET_AITER", "GET_ANEXT", "END_ASYNC_FOR", "BEFORE_ASYNC_WITH", "PREP_RERAISE_STAR",
      "CHECK_EG_MATCH")  # fmt: skip
 def _refused(f, i):
-    raise Break(f"the instruction {i.name}")
+    raise Break(_STATEMENTS.get(i.name, f"the instruction {i.name} of Python's bytecode"))
 
 
 @_op("LOAD_ATTR")
@@ -427,7 +434,7 @@ def _dict_update(f, i):
             raise Break("an argument after ** that is no mapping")  # the call raises its message
         raise_(TypeError, f"'{other.cls.__name__}' object is not a mapping")
     entries = other if isinstance(other, DictValue) else other.entries
-    if is_merge and (entries is None or any(k in target.items for k in entries.items)):
+    if is_merge and (not isinstance(entries, DictValue) or any(k in target.items for k in entries.items)):
         raise Break("a keyword argument is given twice, or by an object with keys()")
     update_dict(f.ex, target, [other], {})
 

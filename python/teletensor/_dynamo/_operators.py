@@ -42,6 +42,7 @@ from ._values import (
     SymbolValue,
     TensorValue,
     Value,
+    kind,
 )  # fmt: skip
 
 # The functions of the operators, with their special methods.
@@ -69,6 +70,12 @@ class Operators:
             a, b = self.as_number(a), self.as_number(b)
         in_place = sign.endswith("=")
         name, function = IN_PLACE[sign] if in_place else BINARY[sign]
+        if isinstance(a, ObjectValue) or isinstance(b, ObjectValue):
+            owner, by = a, f"__{name}__"
+            a, b = self._contents(a, by), self._contents(b, f"__r{name.removeprefix('i')}__")
+            if in_place and a is not owner and a.cls in (list, set):
+                self.binary(sign, a, b)
+                return owner
         if isinstance(a, ComputedFloat) or isinstance(b, ComputedFloat):
             found = self.binary_of_symbols(sign.rstrip("=") if in_place else sign, a, b)
             if found is not None:
@@ -86,7 +93,7 @@ class Operators:
             if self.is_folded(a, *methods) and self.is_folded(b, *methods):
                 self._check_size(sign, a.value, b.value)
                 return fold(function, a.value, b.value)
-            raise Break(f"{sign} of a {type(a.value).__name__} and a {type(b.value).__name__}")
+            raise Break(f"{sign} of a {kind(a.value)} and a {kind(b.value)}")
         if isinstance(a, ItemValue) and isinstance(b, TensorValue) and sign in ("+", "-", "*", "/"):
             a = self.operand_of_item(a, b)
         elif isinstance(b, ItemValue) and isinstance(a, TensorValue) and sign in ("+", "-", "*", "/"):
@@ -98,7 +105,7 @@ class Operators:
                     function = BINARY[sign.rstrip("=")][1]
                 return self.call_in_graph("call_function", function, [a, b])
             if not isinstance(other, ObjectValue):
-                raise Break(f"{sign} of a tensor and a {type(other).__name__}")
+                raise Break(f"{sign} of a tensor and a {kind(other)}")
         if in_place:
             changed = self._in_place(sign, a, b)
             if changed is not None:
@@ -109,7 +116,12 @@ class Operators:
         found = self._by_methods(a, b, f"__{name}__" if in_place else None, name.removeprefix("i") if in_place else name)
         if found is not None:
             return found
-        raise Break(f"{sign} of a {type(a).__name__} and a {type(b).__name__}")
+        raise Break(f"{sign} of a {kind(a)} and a {kind(b)}")
+
+    def _contents(self, value: Value, method: str) -> Value:
+        """The contents of an object of a subclass of list, tuple or set that does not define the method; other values themselves."""
+        found = self.entries_of(value, method)
+        return value if found is None or isinstance(found, DictValue) else found
 
     def _check_size(self, sign: str, a: Any, b: Any) -> None:
         big = isinstance(a, int) and isinstance(b, int) and abs(b) > 10_000
@@ -230,7 +242,7 @@ class Operators:
             return self.call_in_graph("call_function", function, [a])
         result = self.call_method_named(a, method, [])
         if result is None:
-            raise Break(f"{method} of a {type(a).__name__}")
+            raise Break(f"{method} of a {kind(a)}")
         return result
 
     def truth(self, value: Value) -> bool:
@@ -277,7 +289,7 @@ class Operators:
             value, (FunctionValue, MethodValue, BuiltinMethod, PartialValue, IteratorValue, ExceptionValue, SliceValue, BuiltValue)
         ):
             return True
-        raise Break(f"the truth of a {type(value).__name__}")
+        raise Break(f"the truth of a {kind(value)}")
 
     def length(self, value: Value) -> Value:
         """len(value)"""
@@ -298,7 +310,7 @@ class Operators:
             return self.size_at(value, 0)
         result = self._checked_length(self.call_method_named(value, "__len__", []))
         if result is None:
-            raise Break(f"the length of a {type(value).__name__}")
+            raise Break(f"the length of a {kind(value)}")
         return result
 
     def _checked_length(self, result: Value | None) -> Value | None:
@@ -339,20 +351,20 @@ class Operators:
                 if self.is_or_equals(x, item):
                     return True
             return False
-        raise Break(f"in of a {type(container).__name__}")
+        raise Break(f"in of a {kind(container)}")
 
     # -- items
 
-    def entries_of(self, value: Value, method: str) -> DictValue | None:
-        """The entries of an object of a subclass of dict which does not define the method; None for other values."""
+    def entries_of(self, value: Value, method: str) -> Value | None:
+        """The contents of an object of a subclass of dict, list, tuple or set which does not define the method; None for other values."""
         if not isinstance(value, ObjectValue) or value.entries is None:
             return None
         found = self.class_attribute(value.cls, method)
         return None if isinstance(found, types.FunctionType) else value.entries
 
     def entry_of(self, value: ObjectValue, index: Value) -> Value:
-        """dict.__getitem__(value, index) of an object of a subclass, which may define __missing__()."""
-        if self.key_of(index) not in value.entries.items:
+        """dict.__getitem__(value, index) of an object of a subclass, which may define __missing__(), and the same of a list or tuple."""
+        if isinstance(value.entries, DictValue) and self.key_of(index) not in value.entries.items:
             missing = self.class_attribute(value.cls, "__missing__")
             if isinstance(missing, types.FunctionType):
                 return self.call(self.wrap_class_function(missing), [value, index], {})
@@ -390,7 +402,7 @@ class Operators:
             raise Break("a class with parameters")
         result = self.call_method_named(value, "__getitem__", [index])
         if result is None:
-            raise Break(f"an item of a {type(value).__name__}")
+            raise Break(f"an item of a {kind(value)}")
         return result
 
     def _item_of_sequence(self, value: SequenceValue, index: Value) -> Value:
@@ -402,7 +414,7 @@ class Operators:
         elif isinstance(index, ObjectValue):
             at = self.index_of(index)
         else:
-            raise Break(f"an item of a sequence at a {type(index).__name__}")
+            raise Break(f"an item of a sequence at a {kind(index)}")
         if isinstance(at, slice):
             if isinstance(value, ModuleSlice):
                 return ModuleSlice(value.items[at], value.cls)
@@ -428,7 +440,7 @@ class Operators:
                 if not isinstance(result.value, int):
                     return raise_(TypeError, f"__index__ returned non-int (type {result.cls.__name__})")
                 return result.value
-        raise Break(f"a {type(value).__name__} as an index")
+        raise Break(f"a {kind(value)} as an index")
 
     def set_item(self, value: Value, index: Value, new: Value) -> None:
         """value[index] = new"""
@@ -460,7 +472,7 @@ class Operators:
         if isinstance(value, DequeValue):
             return _deques.set_item(self, value, index, new)
         if self.call_method_named(value, "__setitem__", [index, new]) is None:
-            raise Break(f"an item of a {type(value).__name__} is written")
+            raise Break(f"an item of a {kind(value)} is written")
 
     def write_entry(self, value: DictValue, key: Any, index: Value, new: Value) -> None:
         """Sets an entry of a dict."""
@@ -495,7 +507,7 @@ class Operators:
         if isinstance(value, DequeValue):
             return _deques.set_item(self, value, index, None)
         if self.call_method_named(value, "__delitem__", [index]) is None:
-            raise Break(f"an item of a {type(value).__name__} is deleted")
+            raise Break(f"an item of a {kind(value)} is deleted")
 
     def python_value(self, value: Value) -> Any:
         """The Python object of a value that consists of constants; raises Break if a part is not."""
@@ -515,7 +527,7 @@ class Operators:
             return {self.python_value(k): self.python_value(v) for k, v in value.items.values()}
         if isinstance(value, SetValue):
             return value.cls(self.python_value(v) for v in value.items.values())
-        raise Break(f"a {type(value).__name__} where a constant is expected")
+        raise Break(f"a {kind(value)} where a constant is expected")
 
 
 def _sum_type(a: type) -> type:

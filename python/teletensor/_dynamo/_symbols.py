@@ -125,7 +125,7 @@ class Symbols:
 
     def size_at(self, value: TensorValue, dim: int) -> Value:
         """The size of a tensor in a dimension."""
-        if value.is_unbacked:
+        if value.is_unbacked or dim in unbacked_dims(value):
             return self.unbacked_size(value, ("size", value, dim), value.example.shape[dim])
         return self.symbol(value.example.size(dim), ("size", value, dim))
 
@@ -227,9 +227,11 @@ class Symbols:
         """The result of an operation of symbols and of constants that are ints."""
         examples = [v.example if isinstance(v, SymbolValue) else v.value for v in operands]
         if any(isinstance(v, SymbolValue) and v.is_unbacked for v in operands):
-            if name in ("//", "%") and not examples[1]:
+            is_marked = any(type(v) is _C.SymInt for v in examples)
+            if name in ("//", "%") and not is_marked and not examples[1]:
                 raise Break("a division by a number that depends on values")
-            return SymbolValue(int(_OPERATIONS[name][0](*map(int, examples))), (name, *operands), is_unbacked=True)
+            numbers = examples if is_marked else map(int, examples)
+            return SymbolValue(_OPERATIONS[name][0](*numbers), (name, *operands), is_unbacked=True)
         return self.symbol(_OPERATIONS[name][0](*examples), (name, *operands))
 
     def binary_of_symbols(self, sign: str, a: Value, b: Value) -> Value | None:
@@ -317,6 +319,12 @@ class Symbols:
             if checks.hold(together) or checks.hold(alone):
                 return True
         return False
+
+
+def unbacked_dims(value: TensorValue) -> Any:
+    """The dimensions whose sizes are symbols by which nothing may be decided (mark_unbacked)."""
+    marks = getattr(value.original, "_dynamo_unbacked_indices", ())
+    return set(marks) & set(value.dims) if marks else ()
 
 
 def is_symbolic_operand(value: Value) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import types
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from . import config
 from ._attributes import MISSING as MISSING
 from ._attributes import is_python_class, lookup
 from ._source import CHECK_IS, CHECK_MISSING, CHECK_TYPE_MISSING, INSTANCE_DICT, TYPE_ATTRIBUTE, Source, constant
-from ._symbols import NeedsConstantSizes
+from ._symbols import NeedsConstantSizes, unbacked_dims
 from ._unbacked import OF_SIZES
 from ._values import (
     Break,
@@ -38,6 +39,7 @@ from ._values import (
     SymbolValue,
     TensorValue,
     Value,
+    kind,
 )  # fmt: skip
 from ._wrap import is_namedtuple, is_structseq
 
@@ -264,6 +266,8 @@ class Tensors:
             if self.is_numpy_scalar(obj):
                 obj = self.number_of(obj)
             return obj, obj
+        if isinstance(value, ObjectValue) and isinstance(value.entries, SequenceValue):
+            value = value.entries  # operators read it like a list or tuple
         if isinstance(value, SequenceValue):
             pairs = [self.arguments(item) for item in value.items]
             nodes, examples = [p[0] for p in pairs], [p[1] for p in pairs]
@@ -282,7 +286,7 @@ class Tensors:
         if isinstance(value, SliceValue):
             pairs = [self.arguments(p) for p in value.parts]
             return slice(*(p[0] for p in pairs)), slice(*(p[1] for p in pairs))
-        raise Break(f"a {type(value).__name__} as an argument of a call in a graph")
+        raise Break(f"a {kind(value)} as an argument of a call in a graph")
 
     def number_of(self, scalar: Any) -> int | float:
         """The number in Python that tensor functions take for a scalar of NumPy."""
@@ -290,7 +294,7 @@ class Tensors:
             return int(scalar)
         if type(scalar) is self.numpy.float64:
             return float(scalar)
-        raise Break(f"a {type(scalar).__name__} of NumPy as an argument of a call in a graph")
+        raise Break(f"a {kind(scalar)} of NumPy as an argument of a call in a graph")
 
     def call_in_graph(self, op: str, target: Any, args: list[Value], kwargs: dict[str, Value] | None = None) -> Value:
         """Adds a call of a function (op "call_function") or a method ("call_method"), and returns its result."""
@@ -348,7 +352,7 @@ class Tensors:
             elif result is NotImplemented:
                 raise Break(f"{name} is not defined for these operands")
             elif result is not None or not is_input:
-                raise Break(f"{name} returns a {type(result).__name__}")
+                raise Break(f"{name} returns a {kind(result)}")
         node = self.graph.create_node(op, target, tuple(p[0] for p in pairs), {k: p[0] for k, p in keyword_pairs.items()})
         node.meta["stack_trace"] = self.stack_text()
         node.meta["site"] = self.site()
@@ -402,7 +406,7 @@ class Tensors:
             if id(result) in known:
                 return known[id(result)]
             if type(result) is not Tensor and not hasattr(type(result), "run_engine_call"):
-                raise Break(f"a result of the class {type(result).__name__}")
+                raise Break(f"a result of the class {kind(result)}")
             node.meta["example_value"] = result
             made = TensorValue(node, result, Tensor, is_leaf=None)
             made.is_unbacked = is_unbacked and result.dim() > 0
@@ -537,6 +541,8 @@ class Tensors:
                 if not values or values[0].value is None:
                     return self.shape_of(value)
                 size = value.example.size(*(a.value for a in values))
+                if unbacked_dims(value) and len(values) == 1:
+                    return self.size_at(value, values[0].value % value.example.dim())
                 if value.is_unbacked:
                     return self.unbacked_size(value, ("size", value, *(a.value for a in values)), value.example.shape[values[0].value])
                 return self.symbol(size, ("size", value, *(a.value for a in values)))
@@ -544,6 +550,8 @@ class Tensors:
                 raise Raised(ExceptionValue(type(e), [Constant(str(e))])) from None
         if name in ("numel", "nelement") and value.is_unbacked and not args and not kwargs:
             return self.unbacked_size(value, ("numel", value), value.example.numel())
+        if name in ("numel", "nelement") and unbacked_dims(value) and not args and not kwargs:
+            return functools.reduce(lambda a, b: self.operation("*", a, b), (self.size_at(value, i) for i in range(value.example.dim())))
         if name in ("numel", "nelement") and not args and not kwargs:
             return self.symbol(value.example.numel(), ("numel", value))
         if name == "backward":

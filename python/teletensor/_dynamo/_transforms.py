@@ -29,6 +29,7 @@ from ._values import (
     SymbolValue,
     TensorValue,
     Value,
+    kind,
 )  # fmt: skip
 from ._wrap import entries_of_results, is_namedtuple
 
@@ -71,7 +72,7 @@ class _Table:
         for function in (functionalize, grad, grad_and_value, hessian, jacfwd, jacrev, vmap):
             cls.makers[function] = function.__name__
             for code in function.__code__.co_consts:
-                if isinstance(code, types.CodeType) and code.co_name in ("mapped", "differentiated", "functionalized"):
+                if isinstance(code, types.CodeType) and code.co_name in ("mapped", "differentiated", "functional"):
                     cls.codes[code] = function
 
 
@@ -112,7 +113,7 @@ class Transforms:
         maker = _Table.codes.get(function.code)
         if maker is not None and function.closure:
             free = {name: self.real(cell.content) for name, cell in zip(function.code.co_freevars, function.closure) if cell.content}
-            if "func" in free and not {"both", "forward_over_reverse"} & free.keys():
+            if "func" in free and "both" not in free:
                 parameters = inspect.signature(maker).parameters
                 options = {k: self.python_value(v) for k, v in free.items() if k != "func" and k in parameters}
                 return self.call_transform(TransformValue(maker, self._function(free["func"]), options), args, kwargs)
@@ -182,7 +183,7 @@ class Transforms:
         value = self.plain(value)
         if isinstance(value, Constant):
             return value.value
-        raise Break(f"a {type(value).__name__} as an argument of a function of a transform")
+        raise Break(f"a {kind(value)} as an argument of a function of a transform")
 
     def _received(self, body: Body, given: Any) -> Value:
         """The value of an argument that a transform passes to its function."""
@@ -206,7 +207,7 @@ class Transforms:
             return value.cls(*items) if hasattr(value.cls, "_fields") else value.cls(items)
         if isinstance(value, DictValue):
             return value.cls((k.value, self._example(v)) for k, v in value.items.values())
-        raise Break(f"a {type(value).__name__} as a result of a function of a transform")
+        raise Break(f"a {kind(value)} as a result of a function of a transform")
 
     def _result_of(self, result: Any, node: Any, known: dict[int, TensorValue]) -> Value:
         """The value that a node returns: tensors and functions in containers."""

@@ -11,13 +11,16 @@ import operator
 from typing import Any
 
 from .. import _C, _ops
+from ..fx.experimental import symbolic_shapes
 from . import config
 from ._source import constant
 from ._values import (
     Break,
+    ComputedFloat,
     ConditionValue,
     Constant,
     DictValue,
+    FloatValue,
     ItemValue,
     SequenceValue,
     SliceValue,
@@ -92,7 +95,12 @@ class Unbacked:
         """A size of a tensor with unbacked sizes; the same value each time."""
         key = ("size", *expression[2:])
         if key not in value.attributes:
-            value.attributes[key] = SymbolValue(int(example), expression, is_unbacked=True)
+            number = example if type(example) is _C.SymInt else int(example)  # of a marked size the trace follows the symbol
+            made = value.attributes[key] = SymbolValue(number, expression, is_unbacked=True)
+            if not value.is_unbacked:  # an input that is marked
+                least, most = getattr(value.original, "_dynamo_dynamic_ranges", {}).get(expression[2], (None, None))
+                self.keep.append(made)
+                self._bounds[id(made)] = [max(2, least or 2), most]
         return value.attributes[key]
 
     # -- comparisons
@@ -225,7 +233,41 @@ class Unbacked:
         return self.graph.call_function(_COMPARISONS[condition.sign], tuple(sides))
 
 
+def _ask(default: bool) -> Any:
+    """The handler of guard_or_false() and the like: the outcome of a comparison, or `default` if it is not known."""
+
+    def known(ex: Any, args: list, kwargs: dict) -> Value:
+        condition = ex.real(args[0] if args else next(iter(kwargs.values())))
+        if not isinstance(condition, ConditionValue):
+            return Constant(ex.truth(condition))
+        found = ex._decided(condition.sign, condition.left, condition.right)
+        return Constant(default if found is None else found)
+
+    return known
+
+
+def _ask_if_false(ex: Any, args: list, kwargs: dict) -> Value:
+    return Constant(not _ask(True)(ex, args, kwargs).value)
+
+
+def _is_symbolic(expected: bool) -> Any:
+    def asked(ex: Any, args: list, kwargs: dict) -> Value:
+        value = ex.real(args[0] if args else next(iter(kwargs.values())))
+        return Constant(isinstance(value, (SymbolValue, ItemValue, ConditionValue, FloatValue, ComputedFloat)) == expected)
+
+    return asked
+
+
 FUNCTIONS = {
+    **{f: _ask(False) for f in (symbolic_shapes.guard_or_false, symbolic_shapes.statically_known_true)},
+    symbolic_shapes.guard_or_true: _ask(True), symbolic_shapes.statically_known_false: _ask_if_false,
+    symbolic_shapes.is_symbolic: _is_symbolic(True),
+    **{
+        f: _is_symbolic(False) for f in (
+            symbolic_shapes.is_concrete_int, symbolic_shapes.is_concrete_float, symbolic_shapes.is_concrete_bool,
+            symbolic_shapes.has_static_value,
+        )
+    },
     **{
         function: lambda ex, args, kwargs, function=function: ex.call_check(function, args, kwargs)
         for function in (_ops.assertions._check, _ops.assertions._check_value, _ops.assertions._check_index)

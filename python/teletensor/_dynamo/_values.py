@@ -52,7 +52,27 @@ class Value:
 
     @property
     def cls(self) -> type:
-        raise Break(f"the type of a {type(self).__name__}")
+        raise Break(f"the type of a {kind(self)}")
+
+
+# What a user calls values of which the class is not known, by the name of the value's class.
+_KINDS = {
+    "ConditionValue": "comparison of sizes", "FloatOperand": "float", "IdValue": "number that id() returns", "KeptFunction": "function",
+    "Null": "missing value", "Slot": "variable", "CellValue": "variable of a closure", "ModuleSlice": "slice of a Sequential",
+    "SliceValue": "slice", "SuperValue": "super() object", "TransformValue": "function of torch.func",
+}  # fmt: skip
+
+
+def kind(value: Any) -> str:
+    """The class of an object or of a value of the executor, in the words of the user, for the reasons of graph breaks."""
+    if not isinstance(value, Value):
+        return type(value).__name__
+    if type(value).__name__ in _KINDS:
+        return _KINDS[type(value).__name__]
+    try:
+        return value.cls.__name__
+    except (Break, AttributeError):
+        return "value"
 
 
 class Null(Value):
@@ -381,7 +401,8 @@ class ObjectValue(Value):
     """An object of a class in Python. `attributes` are those that the function has written."""
 
     instance_dict: DictValue | None = None  # the value of its __dict__, if the function has read it
-    entries: DictValue | None = None  # of an object of a subclass of dict
+    # Of an object of a subclass of dict, list, tuple, set or frozenset: its contents, as a value of that class.
+    entries: DictValue | SequenceValue | SetValue | None = None
 
     def __init__(self, cls: type, original: Any = None, source: Source | None = None) -> None:
         self._cls, self.original, self.source = cls, original, source

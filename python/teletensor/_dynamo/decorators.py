@@ -258,6 +258,38 @@ def mark_dynamic(
         }
 
 
+def mark_unbacked(
+    t: Any, index: Any, hint_override: int | None = None, strict: bool = False, specialize_on: Any = None,
+    shape_id: str | None = None, min: int | None = None, max: int | None = None,  # noqa: A002 - PyTorch's names
+) -> None:  # fmt: skip
+    """Makes sizes of a tensor symbols by which functions that are compiled for it may decide nothing, except that they are at least 2.
+
+    A decision by such a size ends the graph, unless torch._check() or `min` and `max` have required the answer.
+
+    Args:
+        t: a tensor that compiled functions have not received yet.
+        index: a dimension or several.
+        strict: whether functions that require one size raise ConstraintViolationError when they are compiled.
+        min, max: the sizes for which the code is used; others are compiled again.
+        hint_override, specialize_on, shape_id: not implemented.
+    """
+    _check_mark("mark_unbacked", t, index)
+    reject_values(
+        "mark_unbacked", "code is made for any size", hint_override=hint_override, specialize_on=specialize_on or None, shape_id=shape_id
+    )
+    if strict or min is not None or max is not None:
+        mark_dynamic(t, index, min=min, max=max)
+    else:
+        maybe_mark_dynamic(t, index)
+    _add_marks(t, "_dynamo_unbacked_indices", index)
+
+
+def is_dynamo_disable_recursive(method: Any) -> bool | None:
+    """Whether disable() has marked a function: True or False for its argument `recursive`; None if it has not."""
+    own = getattr(method, "__dict__", {})
+    return None if not own.get(_marks.DISABLED) else "__wrapped__" in own
+
+
 class error_on_graph_break(ContextDecorator):  # noqa: N801 - PyTorch's name
     """A context in which functions that are captured raise Unsupported at a graph break."""
 

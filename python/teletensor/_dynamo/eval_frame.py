@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import itertools
 import os
-import sysconfig
 import threading
 import traceback
 import types
@@ -23,6 +22,7 @@ from .. import _C
 from ..fx.experimental.symbolic_shapes import ConstraintViolationError
 from ..nn import Module
 from . import _marks, config
+from ._attributes import STDLIB
 from ._backends import lookup_backend
 from ._capture import Capture, Entry, Failed, GraphBreak, can_compile, plain_rest
 from ._introspection import names_lines_of_callers, reason_to_run_plainly
@@ -37,7 +37,6 @@ __all__ = ["ExplainOutput", "OptimizedModule", "compiled", "explain", "is_dynamo
 _lock = threading.RLock()
 _compilers: weakref.WeakSet[Compiler] = weakref.WeakSet()
 _shared: dict[tuple, Compiler] = {}
-_STDLIB = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
 _NN = os.path.join(_PACKAGE, "nn")  # noqa: PTH118
 _warned: set[str] = set()
@@ -294,7 +293,7 @@ def _is_skipped(function: types.FunctionType) -> bool:
     file = function.__code__.co_filename
     if file.startswith(_PACKAGE):
         return not file.startswith(_NN)
-    in_library = file.startswith(_STDLIB) and "site-packages" not in file and "dist-packages" not in file
+    in_library = file.startswith(STDLIB) and "site-packages" not in file and "dist-packages" not in file
     generated = file.startswith("<") and not file.startswith(("<stdin>", "<string>", "<ipython"))
     return in_library or generated or not can_compile(function.__code__)
 
@@ -318,8 +317,8 @@ def compiled(function: Callable, compiler: Compiler) -> Callable:
         self_, called = (function.__self__,), function.__func__
         if isinstance(function.__self__, Module) and called.__code__.co_filename.startswith(_NN):
             called = _with_own_code(called)  # the same function calls all modules
-    if not isinstance(called, types.FunctionType):
-        target = function
+    if not isinstance(called, types.FunctionType) or called.__globals__.get("__name__", "").startswith("teletensor.func."):
+        target = function  # without Python code, or made by a transform, whose calls are operations of the graph
 
         def called(*args: Any, **kwargs: Any) -> Any:
             return target(*args, **kwargs)
