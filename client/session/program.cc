@@ -330,7 +330,31 @@ void Program::store_grads(absl::Span<const Tensor> inputs, absl::Span<const Tens
   accumulate_grads(accumulated.leaves, accumulated.grads, /*replace=*/false, site);
 }
 
+bool Program::differentiates_own_values() const {
+  return !uses_.empty() && grads_.empty() &&
+         std::none_of(uses_.begin(), uses_.end(), [](const InputUse& use) { return use.is_differentiated; });
+}
+
+// The function has enabled gradients where it computes some; what it computes elsewhere has no history.
+std::vector<Tensor> Program::run_without_history(absl::Span<const Tensor> inputs, const CallOptions& options) {
+  static const Op& op = *find_op(op_id::kDetach);
+  CallOptions recorded = options;
+  recorded.grad = true;
+  recorded.inference = false;
+  std::vector<Tensor> outputs = run(inputs, recorded);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs_[i].from != Output::From::kResult || (!outputs[i]->requires_grad && !options.inference)) continue;
+    const Arg args[] = {Arg(outputs[i].get())};
+    CallOptions plain = options;
+    plain.grad = false;
+    outputs[i] = session_->call(op, args, plain)[0];
+  }
+  return outputs;
+}
+
 std::vector<Tensor> Program::run(absl::Span<const Tensor> inputs, const CallOptions& options) {
+  if ((!options.grad || options.inference) && differentiates_own_values()) [[unlikely]]
+    return run_without_history(inputs, options);
   static const Op& op = *find_op(op_id::kRunProgram);
   check(ErrorKind::kNotImplemented, !options.autocast.enabled(),
         "[run_program] autocast has no effect on a Program, whose casts are part of it; run it outside autocast");

@@ -136,6 +136,9 @@ class Program final : public RefCounted {
   std::string describe(SizeExpression expression) const;
   std::string describe(uint16_t op, absl::Span<const Tensor> inputs, uint32_t site);
   void check_kinds(absl::Span<const Tensor> ordered) const;
+  // A run without gradients of a Program that differentiates values of its own only, such as torch.func.grad(f).
+  std::vector<Tensor> run_without_history(absl::Span<const Tensor> inputs, const CallOptions& options);
+  bool differentiates_own_values() const;
   void check_differentiated(absl::Span<const Tensor> ordered, bool grad) const;
   void check_grads(absl::Span<const Tensor> inputs) const;
   void store_grads(absl::Span<const Tensor> inputs, absl::Span<const Tensor> results, uint32_t site) const;

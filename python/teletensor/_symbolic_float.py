@@ -60,7 +60,7 @@ class SymFloat:
         made.value, made._sign, made._operands, made._tensor = value, sign, operands, None
         return made
 
-    def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+    def __torch_function__(self, func: Any, _types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         if getattr(func, "__name__", "") in _ARITHMETIC and len(args) == 2 and not kwargs and isinstance(args[0], Tensor):
             return _of_tensors(func, *args)
         sign = _SYMBOLIC.get(getattr(func, "__name__", ""))

@@ -40,7 +40,8 @@ _FILES = {
     "profiler/_flops.py": "inputs outputs",  # parameters of functions that share a signature
     "profiler/profiler.py": "use_python_export",  # traces are always written by Python
     "fx/experimental/_number_mode.py": "args func kwargs types",  # of a mode that receives calls and does nothing
-    "fx/experimental/_numbers.py": "memo",
+    **dict.fromkeys(("_symbolic_float.py", "fx/experimental/_numbers.py"), "memo"),
+    "fx/experimental/symbolic_shapes.py": "s skip",  # no int is that of a nested tensor; skip selects a line of PyTorch's message
     "utils/_selective_checkpoint.py": "types",  # of modes that receive calls
     "utils/_python_dispatch.py": "types",  # of abstract methods
 }

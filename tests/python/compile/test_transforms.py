@@ -50,5 +50,12 @@ def test_made_functions(name, inside):
     assert set(torch._dynamo.utils.counters["engine"]) == {"programs"}
 
 
+def test_calls_without_gradients():
+    compiled, x = torch.compile(MADE["vmap of grad"], fullgraph=True), torch.randn(4, 5)
+    for mode in (torch.no_grad, torch.enable_grad, torch.inference_mode):
+        with mode():
+            torch.testing.assert_close(compiled(x), MADE["vmap of grad"](x))
+
+
 def test_the_name_is_kept():
     assert torch.compile(func.grad(wave)).__name__ == "wave"

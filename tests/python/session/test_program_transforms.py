@@ -53,6 +53,25 @@ def test_other_sizes():
         program(torch.randn(7, 6))  # vmap needs numbers
 
 
+def test_runs_without_gradients():
+    w = torch.randn(4, 6, requires_grad=True)
+
+    def f(x):
+        return grad(wave)(x), x * w
+
+    x = torch.randn(4, 6)
+    traced = trace(f, x)
+    with torch.no_grad():
+        traced_without = trace(f, x)
+    for program in (traced, traced_without):
+        with torch.no_grad():
+            found, wanted = program(x), f(x)
+        for a, b in zip(found, wanted, strict=True):
+            torch.testing.assert_close(a, b)
+            assert not a.requires_grad
+    assert traced(x)[1].requires_grad and not traced_without(x)[1].requires_grad
+
+
 def test_forward_and_backward_are_expanded():
     explained = torch.compiler.explain(TRANSFORMED["gradients of gradients"], torch.randn(600, 8))
     assert "after expand, merge_equal" in explained and "backward" not in explained[explained.index("# after expand") :].split("#")[1]
