@@ -49,9 +49,14 @@ Tensor added_mask(const Tensor& mask, DType dtype) {
   return ops::masked_fill(ops::zeros(mask.sizes(), dtype, mask.device()), ops::logical_not(mask), -HUGE_VAL);
 }
 
+struct Attended {
+  Tensor result;
+  Tensor logsumexp;  // of each row of scores, as a column; -inf if all scores are
+};
+
 // Attention with a mask that is added, or a bool mask that is true for scores that -inf replaces.
-Tensor in_blocks(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool is_causal,
-                 double factor, bool allow_cudnn) {
+Attended in_blocks(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool is_causal,
+                   double factor, bool allow_cudnn) {
   const Sizes result = shape_rules::attention(Arg(query.get()), Arg(key.get()), Arg(value.get()), Arg(mask.get()));
   const Sizes batch_shape(result.begin(), result.end() - 2);
   Sizes batches{1, 1};
@@ -65,7 +70,9 @@ Tensor in_blocks(const Tensor& query, const Tensor& key, const Tensor& value, co
   const Tensors outputs =
       ops::attention_forward(as_batches(query, batch_shape, batches), as_batches(key, batch_shape, batches),
                              as_batches(value, batch_shape, batches), bias, is_causal, factor, allow_cudnn);
-  return ops::reshape(outputs[0], result);
+  Sizes column = result;
+  column.back() = 1;
+  return {ops::reshape(outputs[0], result), ops::reshape(outputs[1], column)};
 }
 
 }  // namespace
@@ -75,23 +82,23 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   check(!(mask && is_causal), "Explicit attn_mask should not be set when is_causal=True");
   const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));
   if (mask && mask.meta().requires_grad) return with_scores(query, key, value, mask, is_causal, factor);
-  return in_blocks(query, key, value, mask ? added_mask(mask, query.dtype()) : Tensor(), is_causal, factor,
-                   allow_cudnn);
+  return in_blocks(query, key, value, mask ? added_mask(mask, query.dtype()) : Tensor(), is_causal, factor, allow_cudnn)
+      .result;
 }
 
 Tensor attention_with_nan(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
                           double scale) {
-  const bool excludes = mask.dtype() == DType::kBool;
+  if (mask && mask.meta().requires_grad) {
+    const Tensor scores = ops::matmul(ops::mul(query, scale), ops::transpose(key, -2, -1));
+    return ops::matmul(ops::softmax(ops::add(scores, mask), -1, std::nullopt), value);
+  }
   // The kernels of other devices add masks. Scores that are NaN stay NaN there.
   const bool selects = query.device().type == DeviceType::kCPU || query.device().type == DeviceType::kMeta;
-  const Tensor given = excludes && !selects ? added_mask(ops::logical_not(mask), query.dtype()) : mask;
-  const Tensor result = mask.meta().requires_grad ? with_scores(query, key, value, mask, /*is_causal=*/false, scale)
-                                                  : in_blocks(query, key, value, given, false, scale, false);
+  const bool adds = mask && mask.dtype() == DType::kBool && !selects;
+  const Tensor given = adds ? added_mask(ops::logical_not(mask), query.dtype()) : mask;
+  const auto [result, logsumexp] = in_blocks(query, key, value, given, /*is_causal=*/false, scale, false);
   if (key.size(-2) == 0) return result;  // sums of nothing
-  const auto over_row = [&](auto reduce) { return mask.dim() == 0 ? mask : reduce(mask); };
-  const Tensor is_masked =
-      excludes ? over_row([](const Tensor& row) { return ops::all(row, Sizes{-1}, true); })
-               : ops::eq(over_row([](const Tensor& row) { return ops::amax(row, Sizes{-1}, true); }), -HUGE_VAL);
+  const Tensor is_masked = ops::eq(logsumexp, -HUGE_VAL);
   const Tensor ones = ops::ones(is_masked.sizes(), query.dtype(), query.device());
   return ops::mul(result, ops::masked_fill(ones, is_masked, std::numeric_limits<double>::quiet_NaN()));
 }

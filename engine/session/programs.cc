@@ -37,9 +37,13 @@ namespace {
 
 constexpr size_t kMaxExplanation = size_t{4} << 20;  // bytes
 
+void add_number(int64_t value, std::string* signature) {
+  signature->append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
 // Appends what the passes depend on.
 void add_signature(const Tensor& tensor, std::string* signature) {
-  const auto add = [&](int64_t value) { signature->append(reinterpret_cast<const char*>(&value), sizeof(value)); };
+  const auto add = [&](int64_t value) { add_number(value, signature); };
   const bool is_contiguous = tensor.is_contiguous();
   signature->append(
       {static_cast<char>(tensor.dtype()), static_cast<char>(tensor.requires_grad()), static_cast<char>(is_contiguous)});
@@ -50,12 +54,19 @@ void add_signature(const Tensor& tensor, std::string* signature) {
   for (int64_t stride : tensor.strides()) add(stride);
 }
 
-std::string signature_of(const ProgramInputs& inputs) {
-  const CallScope& scope = CallScope::current();
-  std::string signature = {scope.grad_enabled ? 'g' : 'n', scope.detect_anomaly ? 'a' : '-'};
-  for (const Tensor& tensor : inputs.read) add_signature(tensor, &signature);
-  for (const Tensor& tensor : inputs.written) add_signature(tensor, &signature);
-  return signature;
+// Appends which inputs share memory: to each, the first one with the same storage.
+void add_sharing(const ProgramInputs& inputs, std::string* signature) {
+  absl::flat_hash_map<const Storage*, int64_t> first;
+  int64_t index = 0;
+  for (const absl::Span<const Tensor> tensors : {inputs.read, inputs.written}) {
+    for (const Tensor& tensor : tensors)
+      add_number(first.emplace(tensor->storage.get(), index++).first->second, signature);
+  }
+}
+
+bool reads_storage_offsets(const Program& program) {
+  return std::any_of(program.instructions().begin(), program.instructions().end(),
+                     [](const Instruction& instruction) { return instruction.op->id == op_id::kAsStrided; });
 }
 
 std::vector<const TensorMeta*> metas_of(const ProgramInputs& inputs) {
@@ -121,6 +132,8 @@ void fuse(const ProgramInputs& inputs, Program* program) {
 DefinedProgram::DefinedProgram(Program program, const ProgramInterface& interface, std::vector<std::string> sites,
                                std::string text, size_t max_variants, double memory_budget)
     : program_(std::move(program)),
+      writes_(writes_in_place(program_)),
+      reads_storage_offsets_(reads_storage_offsets(program_)),
       instructions_(static_cast<int64_t>(program_.instructions().size())),
       interface_(interface),
       sites_(std::move(sites)),
@@ -281,6 +294,19 @@ void DefinedProgram::expand_backward(const ProgramInputs& inputs, Program* progr
                     " bytes, with a budget of ", memory_budget_);
   }
   visit(passes.c_str(), *program);
+}
+
+std::string DefinedProgram::signature_of(const ProgramInputs& inputs) const {
+  const CallScope& scope = CallScope::current();
+  std::string signature = {scope.grad_enabled ? 'g' : 'n', scope.detect_anomaly ? 'a' : '-'};
+  for (const absl::Span<const Tensor> tensors : {inputs.read, inputs.written}) {
+    for (const Tensor& tensor : tensors) {
+      add_signature(tensor, &signature);
+      if (reads_storage_offsets_) add_number(tensor->offset, &signature);
+    }
+  }
+  if (writes_) add_sharing(inputs, &signature);
+  return signature;
 }
 
 std::shared_ptr<const DefinedProgram::Compiled> DefinedProgram::variant_for(const ProgramInputs& inputs) const {

@@ -97,6 +97,8 @@ class DefinedProgram {
   using Visit = absl::FunctionRef<void(const char* pass, const Program& program, Metas metas)>;
 
   void check_inputs(const ProgramInputs& inputs) const;
+  // What the passes depend on of the inputs and the current CallScope.
+  std::string signature_of(const ProgramInputs& inputs) const;
   // Runs the passes that need the inputs, and visits each result. Sets `*reason`, which is empty, if
   // calls are single although loops could compute them.
   Compiled specialised(const ProgramInputs& inputs, Visit visit, std::string* reason) const;
@@ -107,7 +109,9 @@ class DefinedProgram {
   std::string describe_site(uint32_t site) const;
 
   Program program_;
-  const int64_t instructions_;  // as defined
+  const bool writes_;                 // in place
+  const bool reads_storage_offsets_;  // a view of an input may depend on its offset
+  const int64_t instructions_;        // as defined
   const ProgramInterface interface_;
   const std::vector<std::string> sites_;
   const std::string text_;

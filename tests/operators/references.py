@@ -124,7 +124,8 @@ def batch_norm(input, running_mean, running_var, weight, bias, training: bool, e
 def softmax_attention(query, key, value, mask, scale: float):
     """softmax(query key^T scale + mask) value; -inf replaces the scores where a bool mask is true."""
     scores = np.matmul(query, np.swapaxes(key, -2, -1)) * scale
-    scores = np.where(mask, -np.inf, scores) if mask.dtype == bool else scores + mask
+    if mask is not None:
+        scores = np.where(mask, -np.inf, scores) if mask.dtype == bool else scores + mask
     return np.matmul(scipy.special.softmax(scores, -1), value)
 
 

@@ -167,9 +167,21 @@ class Folding {
   int64_t bytes_ = 0;
 };
 
+// Bytes of the storages, of which a value may be a small part.
+uint64_t stored_bytes(const Tensors& values) {
+  uint64_t bytes = 0;
+  absl::flat_hash_set<const Storage*> counted;
+  for (const Tensor& value : values) {
+    if (counted.insert(value->storage.get()).second) bytes += value->storage->bytes();
+  }
+  return bytes;
+}
+
 // Copies of the tensors over storages that no session owns. Tensors over one storage share the copy.
 Constants frozen(const Tensors& values) {
   Constants constants;
+  constants.too_large = stored_bytes(values) > Constants::kMaxBytes;
+  if (constants.too_large) return constants;
   CallScope& scope = CallScope::current();
   const std::shared_ptr<Account> account = std::exchange(scope.account, nullptr);
   const absl::Cleanup restored = [&] { scope.account = account; };
@@ -207,7 +219,7 @@ Constants fold_constants(Program* program, absl::Span<const TensorMeta* const> m
   } catch (const Error&) {
     return {};
   }
-  folding.remove(program, metas.size());
+  if (!constants.too_large) folding.remove(program, metas.size());
   return constants;
 }
 

@@ -24,7 +24,7 @@ struct Constants {
   bool too_large = false;  // nothing was folded, because the values would exceed kMaxBytes
 
   static constexpr int64_t kMaxValueBytes = int64_t{1} << 20;  // of one result of a constant instruction
-  static constexpr int64_t kMaxBytes = int64_t{4} << 20;       // of all values of a Program
+  static constexpr int64_t kMaxBytes = int64_t{4} << 20;       // of all values of a Program, and of their storages
 };
 
 // Removes the constant instructions from a checked Program with inputs of these types, and renames its results, which

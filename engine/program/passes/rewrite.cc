@@ -194,8 +194,7 @@ std::optional<Replacement> attention(const Types& types) {
     made.args.push_back(prepared(made.before.size()));
     made.before.push_back({"logical_not", {slot_arg(types.slot("allowed"))}});
   } else {
-    made.op = "attention";
-    made.args.insert(made.args.end(), {Arg(), Arg(false)});
+    made.args.push_back(Arg());
   }
   made.args.push_back(Arg(scale));
   return made;

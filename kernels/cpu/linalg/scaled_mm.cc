@@ -1,6 +1,7 @@
 // scaled_mm: products of 8-bit matrices, computed in float32.
 #include <algorithm>
 
+#include "engine/device/cancellation.h"
 #include "engine/device/parallel.h"
 #include "kernels/common/linalg/product_chain.h"
 #include "kernels/cpu/iteration/chain.h"
@@ -50,7 +51,7 @@ void multiply_blocks(const Tensor& a, const Tensor& b, const Tensor& scale_a, co
   Tensor term = empty(product.sizes(), DType::kFloat32, product.device());
   float* const sums = product.data_as<float>();
   std::fill_n(sums, product.numel(), 0.0F);
-  for (int64_t i = 0; i < blocks; ++i) {
+  for (int64_t i = 0; i < blocks && !cancel_requested(); ++i) {
     const int64_t start = i * block, length = std::min(block, k - start);
     matmul(part_of(a, 1, start, length), part_of(b, 0, start, length), term);
     const float* const terms = term.data_as<const float>();
@@ -75,6 +76,7 @@ bool are_of_blocks(const Tensor& scale_a, const Tensor& scale_b, const Tensor& o
 
 void scaled_mm(const Tensor& input, const Tensor& mat2, const Tensor& scale_a, const Tensor& scale_b,
                const Tensor& bias, const Tensor& scale_result, std::optional<DType>, bool, Tensor& out) {
+  if (out.numel() == 0) return;  // the common dimension may be of any size then
   Tensor product = empty(out.sizes(), DType::kFloat32, out.device());
   const Tensor last_scale = is_float8(out.dtype()) ? scale_result : Tensor();
   if (are_of_blocks(scale_a, scale_b, out)) {

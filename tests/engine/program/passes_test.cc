@@ -818,6 +818,17 @@ TEST_F(FoldConstants, HasLimitsAndLeavesErrorsToRuns) {
   many.set_outputs({last});
   EXPECT_EQ(folded(many, Inputs(1, {1})), to_string(many));
   EXPECT_TRUE(constants_.too_large);
+  Program views;  // small parts of large storages
+  last = 1;
+  for (int i = 0; i < 5; ++i) {
+    add(&views, "full", {Arg(absl::Span<const int64_t>(most)), Arg(static_cast<double>(i))}, {last + 1});
+    add(&views, "slice", {slot(last + 1), Arg(int64_t{0}), Arg(int64_t{0}), Arg(int64_t{1}), Arg(int64_t{1})}, {last + 2});
+    add(&views, "add", {slot(last), slot(last + 2)}, {last + 3});
+    last += 3;
+  }
+  views.set_outputs({last});
+  EXPECT_EQ(folded(views, Inputs(1, {1})), to_string(views));
+  EXPECT_TRUE(constants_.too_large);
   const std::vector<int64_t> sizes = {2};
   add(&failing, "full", {Arg(absl::Span<const int64_t>(sizes)), Arg(1.0)}, {2});
   add(&failing, "full",
@@ -895,7 +906,7 @@ TEST(Rewrite, AttentionWithOtherScalesAndTransposes) {
   add(&unscaled, "permute", {slot(2), Arg(absl::Span<const int64_t>(swap))}, {5});
   add(&unscaled, "matmul", {slot(1), slot(5)}, {6});
   EXPECT_EQ(rewritten_attention(ending(unscaled, 6)),
-            "%21 = attention(%1, %2, %3, attn_mask=None, is_causal=False, scale=1)\nread %21\n");
+            "%21 = softmax_attention(%1, %2, %3, attn_mask=None, scale=1)\nread %21\n");
   add(&scaled_query, "div", {slot(1), Arg(4.0)}, {5});
   add(&scaled_query, "transpose", {slot(2), last_dim(), last_but_one()}, {6});
   add(&scaled_query, "matmul", {slot(5), slot(6)}, {7});
@@ -904,16 +915,16 @@ TEST(Rewrite, AttentionWithOtherScalesAndTransposes) {
   add(&both, "mul", {slot(2), Arg(0.5)}, {6});
   add(&both, "transpose", {slot(6), last_but_one(), last_dim()}, {7});
   add(&both, "matmul", {slot(5), slot(7)}, {8});
-  EXPECT_THAT(rewritten_attention(ending(both, 8)), HasSubstr("is_causal=False, scale=0.25)"));
+  EXPECT_THAT(rewritten_attention(ending(both, 8)), HasSubstr("attn_mask=None, scale=0.25)"));
   add(&transposed, "matmul", {slot(1), slot(2)}, {5});
   EXPECT_EQ(rewritten_attention(ending(transposed, 5), DType::kFloat32, {2, 3, 8, 5}),
             "%22 = transpose(%2, dim0=-2, dim1=-1)\n"
-            "%21 = attention(%1, %22, %3, attn_mask=None, is_causal=False, scale=1)  # drops %2\nread %21\n");
+            "%21 = softmax_attention(%1, %22, %3, attn_mask=None, scale=1)  # drops %2\nread %21\n");
   add(&permuted, "permute", {slot(2), Arg(absl::Span<const int64_t>(other))}, {5});  // from (batch, rows, heads, depth)
   add(&permuted, "matmul", {slot(1), slot(5)}, {6});
   EXPECT_EQ(rewritten_attention(ending(permuted, 6), DType::kFloat32, {2, 5, 3, 8}),
             "%5 = permute(%2, dims=[0, 2, 3, 1])\n%22 = transpose(%5, dim0=-2, dim1=-1)  # drops %2\n"
-            "%21 = attention(%1, %22, %3, attn_mask=None, is_causal=False, scale=1)  # drops %5\nread %21\n");
+            "%21 = softmax_attention(%1, %22, %3, attn_mask=None, scale=1)  # drops %5\nread %21\n");
 }
 
 TEST(Rewrite, AttentionWhereSelectsAndFactorsThatOthersRead) {

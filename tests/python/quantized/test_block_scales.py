@@ -163,3 +163,12 @@ def test_exported_products_have_one_operator(torch):
     assert torch.equal(program.module()(*arguments), torch._scaled_mm(*arguments, out_dtype=torch.float32))
     shapes = torch._scaled_mm(*(t.to("meta") for t in arguments), out_dtype=torch.float32)
     assert tuple(shapes.shape) == (4, 16) and shapes.device.type == "meta"
+
+
+def test_common_dimension_without_results(torch):
+    """Empty results need no memory, and no time, whatever the size of the common dimension."""
+    k = 2**40
+    one, scale = torch.ones(1, 1).to(torch.float8_e4m3fn), torch.ones(1, 1)
+    a, b = one.expand(1, k)[:0], one.expand(k, 1)[:, :0]
+    found = torch._scaled_mm(a, b, scale.expand(1, k // 128)[:0], scale.expand(k // 128, 1)[:, :0], out_dtype=torch.float32)
+    assert found.tolist() == []

@@ -583,3 +583,33 @@ def test_a_view_made_without_gradients_of_what_requires_them():
     want, got = both(x), trace(both, x)(x)
     assert [t.requires_grad for t in got] == [t.requires_grad for t in want]
     assert all(torch.equal(a, b) for a, b in zip(got, want))
+
+
+def test_offsets_of_inputs_may_differ_between_runs():
+    weight, base = torch.ones(4, requires_grad=True), torch.arange(8.0)
+
+    def f(x):
+        view = x.as_strided((4,), (1,), 0)  # the elements of x if it begins where its storage does
+        return torch.autograd.grad((x * weight).sum() + 0 * view.sum(), [weight])[0]
+
+    program = trace(f, base[:4])
+    for x in (base[:4], base[4:], base[2:6]):
+        same(program(x), f(x))
+
+
+@pytest.mark.parametrize("apart_first", [False, True])
+def test_inputs_that_share_memory_in_some_runs(apart_first):
+    weight = torch.ones(4, requires_grad=True)
+
+    def step(state, x):
+        h = (x * 3).exp() * weight
+        with torch.no_grad():
+            state.zero_()
+        return torch.autograd.grad(h.square().sum(), [weight])[0]
+
+    with torch._functorch.config.patch(activation_memory_budget=0.0):
+        program = trace(step, torch.ones(4), torch.ones(4))
+    for is_apart in (apart_first, not apart_first):
+        x = torch.ones(4)
+        y = torch.ones(4)
+        same(program(torch.ones(4) if is_apart else x, x), step(torch.ones(4) if is_apart else y, y))

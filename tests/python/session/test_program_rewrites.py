@@ -280,3 +280,18 @@ def test_integers_lose_sums_with_zero():
     program = trace(lambda x: (x + 0) * 1 % 4, x)
     assert "add(" not in program.explain(x).split("# after")[-1]
     assert program(x).tolist() == [0, 1, 2, 3, 0, 1]
+
+
+@pytest.mark.parametrize("has_mask", [False, True])
+def test_rows_whose_scores_are_all_minus_infinity_are_nan(has_mask):
+    def f(q, k, v, mask):
+        scores = q @ k.transpose(-2, -1) * 0.5
+        return (scores + mask if has_mask else scores).softmax(-1) @ v
+
+    q, k, v, mask = torch.full((1, 2, 4), 1e20), torch.full((1, 3, 4), -1e20), torch.ones(1, 3, 2), torch.zeros(2, 3)
+    q[0, 0] = 1e-20
+    program = trace(f, q, k, v, mask)
+    assert "softmax_attention(" in program.explain(q, k, v, mask)
+    got, want = program(q, k, v, mask), f(q, k, v, mask)
+    assert want[0, 1].isnan().all() and want[0, 0].isfinite().all()
+    torch.testing.assert_close(got, want, equal_nan=True)
