@@ -245,8 +245,8 @@ const Rules& rules() {
     add("mul(mul(x, 0.5), add(erf(div(x, 1.41421356)), 1))", &gelu_erf);
     add("mul(mul(x, 0.5), add(erf(mul(x, 0.70710678)), 1))", &gelu_erf);
     add("mul(x, sigmoid(x))", &silu);
-    for (const char* logarithms : {"log_softmax(x, D)", "log(softmax(x, D))"})
-      add(absl::StrCat("nll_loss(", logarithms, ", t, @weight, @ignored, @reduction)"), &cross_entropy);
+    // Not of log(softmax(x)), which is -inf where log_softmax(x) is finite.
+    add("nll_loss(log_softmax(x, D), t, @weight, @ignored, @reduction)", &cross_entropy);
     // Without the factors of queries and keys if something else reads the products, and with other permutations as they
     // are.
     for (const char* factors :
