@@ -116,6 +116,14 @@ std::string describe(const Constants& constants) {
 }
 
 // Why there are no loops that fuse_regions makes: `takes_more` memory, or the tape records calls.
+// One line per constant, whose names follow those of the inputs.
+std::string text_of_constants(absl::Span<const TensorMeta* const> constants, size_t inputs) {
+  std::string text;
+  for (size_t i = 0; i < constants.size(); ++i)
+    absl::StrAppend(&text, "%", inputs + 1 + i, " = constant ", describe(*constants[i]), "\n");
+  return text;
+}
+
 std::string reason_against_loops(bool takes_more, bool records) {
   if (records) return "the tape records calls, so that only neighbours are one loop";
   return takes_more ? "the loops would keep operands longer, and take more memory than single calls" : "";
@@ -366,9 +374,11 @@ std::string DefinedProgram::explain(const ProgramInputs& inputs) const {
   const auto add = [&](const char* pass, const Program& program, Metas metas) {
     const int64_t peak = peak_bytes(program, metas, CallScope::current().grad_enabled);
     absl::StrAppend(&text, "# after ", pass, "; values of at most ", peak, " bytes",
-                    has_backward(program) ? " without what the tape saves" : "", "\n", readable_text(program));
+                    has_backward(program) ? " without what the tape saves" : "", "\n",
+                    text_of_constants(metas.subspan(count), count), readable_text(program));
     check(text.size() <= kMaxExplanation, "[explain_program] the text of a Program with ",
           program.instructions().size(), " instructions exceeds ", kMaxExplanation, " bytes");
+  const size_t count = inputs.read.size() + inputs.written.size();
   };
   std::string reason;
   const Compiled made = specialised(inputs, add, &reason);

@@ -199,6 +199,7 @@ def test_constants_are_computed_once_and_have_the_same_bits(grad):
     text = program.explain(x)
     after = text.split("# after fold_constants")[1]
     assert "which has computed 2 values of" in after.splitlines()[0]
+    assert "%2 = constant float32[16, 8]\n%3 = constant float32[]\n" in after, after
     assert "arange" not in after and "literal" not in after and "arange" in text.split("# after fold_constants")[0]
     for _ in range(3):
         for got, want in zip(program(x), table(x)):
