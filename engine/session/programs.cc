@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "engine/device/cancellation.h"
 #include "engine/dispatch/chain.h"
 #include "engine/dispatch/dispatcher.h"
 #include "engine/dispatch/new_results.h"
@@ -115,7 +116,6 @@ std::string describe(const Constants& constants) {
                       " bytes once");
 }
 
-// Why there are no loops that fuse_regions makes: `takes_more` memory, or the tape records calls.
 // One line per constant, whose names follow those of the inputs.
 std::string text_of_constants(absl::Span<const TensorMeta* const> constants, size_t inputs) {
   std::string text;
@@ -124,6 +124,7 @@ std::string text_of_constants(absl::Span<const TensorMeta* const> constants, siz
   return text;
 }
 
+// Why there are no loops that fuse_regions makes: `takes_more` memory, or the tape records calls.
 std::string reason_against_loops(bool takes_more, bool records) {
   if (records) return "the tape records calls, so that only neighbours are one loop";
   return takes_more ? "the loops would keep operands longer, and take more memory than single calls" : "";
@@ -177,7 +178,10 @@ Tensors DefinedProgram::run(const ProgramInputs& inputs) const {
 DefinedProgram::Compiled DefinedProgram::specialised(const ProgramInputs& inputs, Visit visit_with_metas,
                                                      std::string* reason) const {
   std::vector<const TensorMeta*> metas = metas_of(inputs);
-  const auto visit = [&](const char* pass, const Program& program) { visit_with_metas(pass, program, metas); };
+  const auto visit = [&](const char* pass, const Program& program) {
+    check_cancelled();
+    visit_with_metas(pass, program, metas);
+  };
   const bool grad = CallScope::current().grad_enabled;
   Program program;
   if (program_.sizes().empty()) {
@@ -275,7 +279,10 @@ DefinedProgram::Compiled DefinedProgram::specialised(const ProgramInputs& inputs
 void DefinedProgram::expand_backward(const ProgramInputs& inputs, Program* program, Visit visit_with_metas,
                                      std::string* kept_apart) const {
   const std::vector<const TensorMeta*> metas = metas_of(inputs);
-  const auto visit = [&](const char* pass, const Program& changed) { visit_with_metas(pass, changed, metas); };
+  const auto visit = [&](const char* pass, const Program& changed) {
+    check_cancelled();
+    visit_with_metas(pass, changed, metas);
+  };
   const LeadingValues differentiated(*program, inputs.read.size() + inputs.written.size(), end_of_backward(*program));
   const auto& instructions = program->instructions();
   if (writes_in_place(*program) && std::any_of(instructions.begin(), instructions.end(), is_given_gradients)) {
@@ -370,6 +377,7 @@ ProgramCounters DefinedProgram::counters() const {
 
 std::string DefinedProgram::explain(const ProgramInputs& inputs) const {
   check_inputs(inputs);
+  const size_t count = inputs.read.size() + inputs.written.size();
   std::string text;
   const auto add = [&](const char* pass, const Program& program, Metas metas) {
     const int64_t peak = peak_bytes(program, metas, CallScope::current().grad_enabled);
@@ -378,7 +386,6 @@ std::string DefinedProgram::explain(const ProgramInputs& inputs) const {
                     text_of_constants(metas.subspan(count), count), readable_text(program));
     check(text.size() <= kMaxExplanation, "[explain_program] the text of a Program with ",
           program.instructions().size(), " instructions exceeds ", kMaxExplanation, " bytes");
-  const size_t count = inputs.read.size() + inputs.written.size();
   };
   std::string reason;
   const Compiled made = specialised(inputs, add, &reason);

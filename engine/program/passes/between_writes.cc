@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "engine/device/cancellation.h"
 #include "engine/program/passes/remove_unused.h"
 #include "engine/program/passes/renamed_args.h"
 #include "engine/program/passes/writes.h"
@@ -113,6 +114,7 @@ Program map_between_writes(const Program& program, absl::Span<const TensorMeta* 
     size_t end = begin;
     while (end < instructions.size() && !writes_in_place(instructions[end])) ++end;
     if (end - begin > 1) {
+      check_cancelled();
       parts.add_part(begin, end, pass);
     } else {
       parts.add(instructions[begin]);

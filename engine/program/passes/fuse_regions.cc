@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
+#include "engine/device/cancellation.h"
 #include "engine/dispatch/chain.h"
 #include "engine/program/chain_code.h"
 #include "engine/program/passes/fusion_limits.h"
@@ -58,7 +59,9 @@ class Groups {
   }
 
   void form() {
+    constexpr size_t kBetweenChecks = 1024;
     for (size_t i = 0; i < instructions_.size(); ++i) {
+      if (i % kBetweenChecks == 0) check_cancelled();
       if (!may_fuse(i)) continue;
       for (size_t producer : producers_[i]) {
         if (may_fuse(producer)) merge(group_of_[producer], group_of_[i]);

@@ -13,7 +13,7 @@ namespace tt {
 
 // `types` are those of `program`, whose names are defined once. Leaves a Program unchanged that writes in place
 // (writes_in_place()), and values that are small or that the tape records. Call remove_unused() afterwards, which sets
-// the releases. Does not throw.
+// the releases. Throws Cancelled.
 void fuse_regions(Program* program, const ProgramTypes& types);
 
 }  // namespace tt

@@ -116,7 +116,7 @@ Pattern::Pattern(std::string_view text) : root_(Parser(text).parse()) {}
 
 class Pattern::Matcher {
  public:
-  Matcher(const Program& program, const UseDefs& uses) : instructions_(program.instructions()), uses_(uses) {}
+  Matcher(const Program& program, const LiveUses& uses) : instructions_(program.instructions()), uses_(uses) {}
 
   bool match_result(const Node& root, int index, PatternMatch* match) {
     root_ = index;
@@ -127,6 +127,10 @@ class Pattern::Matcher {
 
  private:
   static bool is_commutative(const Op& op) { return op.id == op_id::kAdd || op.id == op_id::kMul; }
+
+  static bool contains(const std::vector<int>& instructions, int index) {
+    return std::find(instructions.begin(), instructions.end(), index) != instructions.end();
+  }
 
   bool match_call(const Node& node, int index, PatternMatch* match) {
     const auto seen = parts_.find(&node);
@@ -139,7 +143,8 @@ class Pattern::Matcher {
     for (size_t order = 0; order < orders; ++order) {
       if (match_args(node, instruction, order == 1, match)) {
         parts_[&node] = index;
-        match->instructions.push_back(index);
+        // Two calls of the pattern may be one instruction.
+        if (!contains(match->instructions, index)) match->instructions.push_back(index);
         return true;
       }
       *match = before;
@@ -217,36 +222,39 @@ class Pattern::Matcher {
   }
 
   bool match_producer(const Node& node, Slot slot, PatternMatch* match) {
-    const UseDefs::Name* name = uses_.find(slot);
-    if (name == nullptr || name->definition == UseDefs::kOutside) return false;
+    const LiveUses::Name* name = uses_.find(slot);
+    if (name == nullptr || name->definition == LiveUses::kOutside) return false;
     const Instruction& producer = instructions_[static_cast<size_t>(name->definition)];
     return producer.results[0] == slot && match_call(node, name->definition, match);
   }
 
   // Whether only the match reads the results of its inner instructions, so that they are unused without it.
   bool is_closed(const PatternMatch& match) const {
-    const auto is_inside = [&](int use) {
-      return std::find(match.instructions.begin(), match.instructions.end(), use) != match.instructions.end();
+    const auto reads_inside = [&](Slot slot) {
+      size_t reads = 0;
+      for (int index : match.instructions)
+        reads += LiveUses::count_reads(instructions_[static_cast<size_t>(index)], slot);
+      return reads;
     };
     return std::all_of(match.instructions.begin(), match.instructions.end(), [&](int index) {
       if (index == root_) return true;
       const Instruction& instruction = instructions_[static_cast<size_t>(index)];
       return std::all_of(instruction.results.begin(), instruction.results.end(), [&](Slot slot) {
-        const UseDefs::Name* name = uses_.find(slot);
-        return name == nullptr || (!name->is_output && std::all_of(name->uses.begin(), name->uses.end(), is_inside));
+        const LiveUses::Name* name = uses_.find(slot);
+        return name == nullptr || (!name->is_output && name->reads == reads_inside(slot));
       });
     });
   }
 
   const std::vector<Instruction>& instructions_;
-  const UseDefs& uses_;
+  const LiveUses& uses_;
   int root_ = 0;
   absl::flat_hash_map<const Node*, int> parts_;  // the instructions of the calls matched so far
 };
 
 uint16_t Pattern::op() const { return root_->op->id; }
 
-bool Pattern::match(const Program& program, const UseDefs& uses, int index, PatternMatch* match) const {
+bool Pattern::match(const Program& program, const LiveUses& uses, int index, PatternMatch* match) const {
   *match = PatternMatch();
   return Matcher(program, uses).match_result(*root_, index, match);
 }

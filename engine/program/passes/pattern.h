@@ -20,6 +20,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
+#include "engine/program/passes/live_uses.h"
 #include "engine/schema/program.h"
 
 namespace tt {
@@ -30,7 +31,7 @@ struct PatternMatch {
   absl::flat_hash_map<std::string, std::vector<int64_t>> lists;
   absl::flat_hash_map<std::string, double> numbers;
   absl::flat_hash_map<std::string, Arg> arguments;  // which point into the Program
-  std::vector<int> instructions;                    // those that the pattern consists of, without the one of its result
+  std::vector<int> instructions;  // those that the pattern consists of, each once, without that of its result
 };
 
 // Immutable after construction; thread-safe.
@@ -43,7 +44,7 @@ class Pattern {
   uint16_t op() const;
   // Whether instruction `index` computes the pattern's result. Every other instruction of the match has one result,
   // which only the match reads. `uses` are those of `program`, whose names are defined once.
-  bool match(const Program& program, const UseDefs& uses, int index, PatternMatch* match) const;
+  bool match(const Program& program, const LiveUses& uses, int index, PatternMatch* match) const;
 
  private:
   struct Node;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <limits>
 #include <optional>
 #include <string>
@@ -12,7 +11,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "engine/device/cancellation.h"
 #include "engine/program/passes/inferred_call.h"
+#include "engine/program/passes/live_uses.h"
 #include "engine/program/passes/pattern.h"
 #include "engine/program/passes/remove_unused.h"
 #include "engine/schema/op.h"
@@ -281,59 +282,6 @@ Slot last_name(const Program& program) {
   return last;
 }
 
-// The calls of `before`, with new names, whose types are added; nothing if there would be too many names.
-std::optional<std::vector<Instruction>> prepare(const std::vector<Preparation>& before, const Instruction& user,
-                                                Program* program, ProgramTypes* types) {
-  std::vector<Instruction> made;
-  Slot name = before.empty() ? 0 : last_name(*program);
-  for (const Preparation& call : before) {
-    if (++name > Program::kMaxNames) return std::nullopt;
-    Instruction& instruction = made.emplace_back(user);
-    instruction.op = find_op(call.op);
-    instruction.args = program->copy_args(call.args);
-    instruction.results = program->memory().copy(absl::MakeConstSpan(&name, 1));
-    instruction.release = {};
-    instruction.count = 0;
-    types->add(instruction, /*grad_enabled=*/true);
-  }
-  return made;
-}
-
-// Replaces instruction `index` if it computes the result of a rule's pattern. Returns the number of instructions that
-// were inserted before it; nothing if no rule applies.
-std::optional<size_t> rewrite_instruction(Program* program, size_t index, const UseDefs& uses, ProgramTypes* types) {
-  const Instruction instruction = program->instructions()[index];
-  const auto found = rules().find(instruction.op->id);
-  if (found == rules().end() || instruction.results.size() != 1) return std::nullopt;
-  const TensorMeta result = types->of(instruction.results[0]);
-  if (!has_wide_floats(result.dtype)) return std::nullopt;
-  for (const Rule& rule : found->second) {
-    PatternMatch match;
-    if (!rule.pattern.match(*program, uses, static_cast<int>(index), &match)) continue;
-    const bool same_flags = std::all_of(match.instructions.begin(), match.instructions.end(), [&](int inner) {
-      return program->instructions()[static_cast<size_t>(inner)].flags == instruction.flags;
-    });
-    const std::optional<Replacement> replacement = same_flags ? rule.build(Types(match, *types)) : std::nullopt;
-    if (!replacement) continue;
-    const Op& op = *find_op(replacement->op);
-    std::vector<Arg> args = with_list(op, *replacement);
-    const auto before = prepare(replacement->before, instruction, program, types);
-    if (!before) continue;
-    for (Arg& arg : args) {
-      for (size_t i = 0; i < before->size(); ++i) {
-        if (arg.kind == Arg::Kind::kSlot && arg.slot == prepared(i).slot) arg.slot = (*before)[i].results[0];
-      }
-    }
-    if (!has_result(result, op, args, instruction.flags, *types)) continue;
-    std::vector<Instruction>& instructions = program->mutable_instructions();
-    instructions[index].op = &op;
-    instructions[index].args = program->copy_args(args);
-    instructions.insert(instructions.begin() + static_cast<std::ptrdiff_t>(index), before->begin(), before->end());
-    return before->size();
-  }
-  return std::nullopt;
-}
-
 // softmax(x, dim, dtype=float32) of a float32 tensor is softmax(x, dim).
 void remove_equal_dtypes(Program* program, const ProgramTypes& types) {
   constexpr size_t kDType = 2;
@@ -347,24 +295,123 @@ void remove_equal_dtypes(Program* program, const ProgramTypes& types) {
   }
 }
 
-}  // namespace
+// A walk over the Program. Calls that a replacement has made unused stay until the end, so that indices stay valid.
+class Rewriter {
+ public:
+  Rewriter(Program* program, const ProgramTypes& types)
+      : program_(program), types_(types), uses_(*program), last_(last_name(*program)) {}
 
-size_t rewrite(Program* program, const ProgramTypes& given) {
-  size_t count = 0;
-  ProgramTypes types = given;
-  remove_equal_dtypes(program, types);
-  std::optional<UseDefs> uses(*program);
-  for (size_t i = 0; i < program->instructions().size(); ++i) {
-    while (const std::optional<size_t> inserted = rewrite_instruction(program, i, *uses, &types)) {
-      ++count;
-      i += *inserted;
-      const size_t before = program->instructions().size();
-      remove_unused(program);
-      i -= before - program->instructions().size();  // what it has removed was before it
-      uses.emplace(*program);
+  // Returns the number of operators written. Throws Cancelled.
+  size_t run() {
+    constexpr size_t kBetweenChecks = 1024;
+    size_t count = 0;
+    for (size_t i = 0; i < program_->instructions().size(); ++i) {
+      if (i % kBetweenChecks == 0) check_cancelled();
+      while (rewrite_instruction(i)) ++count;
+    }
+    if (!prepared_.empty()) insert_prepared();
+    if (count > 0) remove_unused(program_);
+    return count;
+  }
+
+ private:
+  // Replaces instruction `index` if it computes the result of a rule's pattern. Returns whether a rule applies.
+  bool rewrite_instruction(size_t index) {
+    const Instruction instruction = program_->instructions()[index];
+    const auto found = rules().find(instruction.op->id);
+    if (found == rules().end() || instruction.results.size() != 1) return false;
+    const TensorMeta result = types_.of(instruction.results[0]);
+    if (!has_wide_floats(result.dtype)) return false;
+    for (const Rule& rule : found->second) {
+      PatternMatch match;
+      if (!rule.pattern.match(*program_, uses_, static_cast<int>(index), &match)) continue;
+      const bool same_flags = std::all_of(match.instructions.begin(), match.instructions.end(), [&](int inner) {
+        return program_->instructions()[static_cast<size_t>(inner)].flags == instruction.flags;
+      });
+      const std::optional<Replacement> replacement = same_flags ? rule.build(Types(match, types_)) : std::nullopt;
+      if (!replacement) continue;
+      const Op& op = *find_op(replacement->op);
+      std::vector<Arg> args = with_list(op, *replacement);
+      const auto before = prepare(replacement->before, instruction);
+      if (!before) continue;
+      for (Arg& arg : args) {
+        for (size_t i = 0; i < before->size(); ++i) {
+          if (arg.kind == Arg::Kind::kSlot && arg.slot == prepared(i).slot) arg.slot = (*before)[i].results[0];
+        }
+      }
+      if (!has_result(result, op, args, instruction.flags, types_)) continue;
+      replace(index, op, args, *before, std::move(match.instructions));
+      return true;
+    }
+    return false;
+  }
+
+  // The calls of `before`, with the names after last_, whose types are added; nothing if there would be too many names.
+  std::optional<std::vector<Instruction>> prepare(const std::vector<Preparation>& before, const Instruction& user) {
+    std::vector<Instruction> made;
+    Slot name = last_;
+    for (const Preparation& call : before) {
+      if (++name > Program::kMaxNames) return std::nullopt;
+      Instruction& instruction = made.emplace_back(user);
+      instruction.op = find_op(call.op);
+      instruction.args = program_->copy_args(call.args);
+      instruction.results = program_->memory().copy(absl::MakeConstSpan(&name, 1));
+      instruction.release = {};
+      instruction.count = 0;
+      types_.add(instruction, /*grad_enabled=*/true);
+    }
+    return made;
+  }
+
+  // Instruction `index` becomes `op`, after the calls `before`. `inner` are the other ones of the match.
+  void replace(size_t index, const Op& op, absl::Span<const Arg> args, const std::vector<Instruction>& before,
+               std::vector<int> inner) {
+    Instruction& replaced = program_->mutable_instructions()[index];
+    uses_.remove_reads(replaced);
+    replaced.op = &op;
+    replaced.args = program_->copy_args(args);
+    uses_.add_reads(replaced);
+    for (const Instruction& call : before) {
+      uses_.add_reads(call);
+      prepared_.emplace_back(index, call);
+    }
+    last_ += before.size();
+    const auto remove_if_unused = [&](int each) {
+      const Instruction& call = program_->instructions()[static_cast<size_t>(each)];
+      if (std::any_of(call.results.begin(), call.results.end(), [&](Slot slot) { return uses_.is_read(slot); }))
+        return false;
+      uses_.remove_reads(call);
+      return true;
+    };
+    while (std::erase_if(inner, remove_if_unused) > 0) {
     }
   }
-  return count;
+
+  void insert_prepared() {
+    std::vector<Instruction> all;
+    const std::vector<Instruction>& instructions = program_->instructions();
+    all.reserve(instructions.size() + prepared_.size());
+    auto next = prepared_.begin();
+    for (size_t i = 0; i < instructions.size(); ++i) {
+      for (; next != prepared_.end() && next->first == i; ++next) all.push_back(next->second);
+      all.push_back(instructions[i]);
+    }
+    program_->mutable_instructions() = std::move(all);
+  }
+
+  Program* const program_;
+  ProgramTypes types_;
+  LiveUses uses_;  // without the unused calls
+  Slot last_;      // the largest name
+  // Calls and the instructions before which they run, ascending. No pattern has them as parts.
+  std::vector<std::pair<size_t, Instruction>> prepared_;
+};
+
+}  // namespace
+
+size_t rewrite(Program* program, const ProgramTypes& types) {
+  remove_equal_dtypes(program, types);
+  return Rewriter(program, types).run();
 }
 
 }  // namespace tt

@@ -11,7 +11,8 @@
 namespace tt {
 
 // Rewrites a checked Program in place, for inputs of these types, and removes what is unused then. Requires that the
-// Program does not write in place (writes_in_place()). Returns the number of operators written. Does not throw.
+// Program does not write in place (writes_in_place()), and has nothing unused. Returns the number of operators written.
+// Takes time in proportion to the instructions, and throws Cancelled.
 size_t rewrite(Program* program, const ProgramTypes& types);
 
 }  // namespace tt

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "engine/device/cancellation.h"
 #include "engine/dispatch/dispatcher.h"
 #include "engine/program/passes/between_writes.h"
 #include "engine/program/passes/fold_constants.h"
@@ -17,6 +18,7 @@
 #include "engine/program/passes/fuse_regions.h"
 #include "engine/program/passes/keep_channels_last.h"
 #include "engine/program/passes/leading_values.h"
+#include "engine/program/passes/live_uses.h"
 #include "engine/program/passes/merge_equal.h"
 #include "engine/program/passes/pattern.h"
 #include "engine/program/passes/peak_memory.h"
@@ -29,6 +31,7 @@
 #include "engine/schema/op_ids.h"
 #include "engine/schema/program_types.h"
 #include "engine/session/context.h"
+#include "engine/session/programs.h"
 #include "kernels/cpu/cpu.h"
 
 namespace tt {
@@ -743,6 +746,11 @@ class FoldConstants : public ::testing::Test {
     return {value.data_as<float>(), value.data_as<float>() + value.numel()};
   }
 
+  static Tensor four_elements() {
+    const Inputs inputs(1, {4});
+    return Tensor(new TensorImpl(*inputs.metas()[0], Ref<Storage>(new Storage(Device{}, 16))));
+  }
+
   Context context_;
   ContextScope scope_{&context_};
   Constants constants_;
@@ -762,6 +770,43 @@ TEST_F(FoldConstants, ComputesWhatDependsOnNoInput) {
   EXPECT_EQ(values(1), (std::vector<float>{-1, -0.0F, -1, -1}));
   EXPECT_EQ(constants_.bytes, 32u);
   EXPECT_TRUE(constants_.values[0]->storage->is_read_only());
+}
+
+// %1 + full([4], 1) * 2.
+Program with_constants() {
+  const std::vector<int64_t> sizes = {4};
+  Program program;
+  add(&program, "full", {Arg(absl::Span<const int64_t>(sizes)), Arg(1.0)}, {2});
+  add(&program, "mul", {slot(2), Arg(2.0)}, {3});
+  add(&program, "add", {slot(1), slot(3)}, {4});
+  program.set_outputs({4});
+  return program;
+}
+
+TEST_F(FoldConstants, ExplanationsDefineConstants) {
+  const DefinedProgram program(with_constants(), {1, 0}, {}, "");
+  const Tensor input = four_elements();
+  const std::string text = program.explain({absl::MakeConstSpan(&input, 1), {}});
+  const size_t folded = text.find("# after fold_constants, which has computed 1 values");
+  ASSERT_NE(folded, std::string::npos) << text;
+  EXPECT_THAT(text.substr(folded), HasSubstr("\n%2 = constant float32[4]\n%5 = add(%1, %2)"));
+  EXPECT_THAT(text.substr(text.rfind("# after")), HasSubstr("%2 = constant float32[4]\n"));
+  EXPECT_EQ(text.substr(0, folded).find("constant float32"), std::string::npos);
+}
+
+TEST_F(FoldConstants, PassesStopWhenCancelled) {
+  Cancellation cancellation;
+  const CancellationScope scope(&cancellation);
+  Program calls;  // nothing that a pass executes
+  add(&calls, "exp", {slot(1)}, {2});
+  calls.set_outputs({2});
+  const DefinedProgram program(calls, {1, 0, /*exact=*/true}, {}, "");
+  const Tensor input = four_elements();
+  const ProgramInputs inputs{absl::MakeConstSpan(&input, 1), {}};
+  cancellation.request(CancelReason::kEnded);
+  EXPECT_THROW(program.explain(inputs), Cancelled);
+  EXPECT_THROW(program.run(inputs), Cancelled);
+  EXPECT_EQ(program.counters().signatures, 0) << "the passes are not complete";
 }
 
 TEST_F(FoldConstants, ViewsShareTheirStorage) {
@@ -964,6 +1009,130 @@ TEST(Rewrite, CrossEntropyWithItsArguments) {
   EXPECT_EQ(to_string(program), "%5 = cross_entropy(%1, %2, %3, ignore_index=1, reduction='none')\nread %5\n");
 }
 
+// %1 * sigmoid(%1), of which the same is computed, and so on.
+Program silus(Slot count) {
+  Program program;
+  for (Slot k = 0; k < count; ++k) {
+    add(&program, "sigmoid", {slot(2 * k + 1)}, {2 * k + 2});
+    add(&program, "mul", {slot(2 * k + 1), slot(2 * k + 2)}, {2 * k + 3});
+  }
+  program.set_outputs({2 * count + 1});
+  return program;
+}
+
+// With work for the whole Program at every match, this test would run for minutes.
+TEST(Rewrite, ThousandsOfMatches) {
+  constexpr Slot kCount = 30'000;
+  Program program = silus(kCount);
+  EXPECT_EQ(rewrite(&program, Inputs(1, {4}).types(program)), kCount);
+  ASSERT_EQ(program.instructions().size(), kCount);
+  for (Slot k = 0; k < kCount; ++k) {
+    const Instruction& call = program.instructions()[k];
+    ASSERT_EQ(call.op, find_op("silu"));
+    ASSERT_EQ(call.args[0].slot, 2 * k + 1);
+    ASSERT_EQ(call.results[0], 2 * k + 3);
+  }
+}
+
+TEST(Rewrite, ThousandsOfMatchesThatReadTheSameValue) {
+  constexpr Slot kCount = 20'000;
+  Program program;
+  for (Slot k = 0; k < kCount; ++k) {
+    add(&program, "sigmoid", {slot(1)}, {3 * k + 2});
+    add(&program, "mul", {slot(3 * k + 2), slot(1)}, {3 * k + 3});
+    add(&program, "add", {slot(k == 0 ? 1 : 3 * k + 1), slot(3 * k + 3)}, {3 * k + 4});
+  }
+  program.set_outputs({3 * kCount + 1});
+  EXPECT_EQ(rewrite(&program, Inputs(1, {4}).types(program)), kCount);
+  EXPECT_EQ(program.instructions().size(), 2 * kCount);
+}
+
+// Each match adds a call with a new name.
+TEST(Rewrite, ThousandsOfAttentions) {
+  constexpr Slot kCount = 4000;
+  Program program;
+  for (Slot k = 0; k < kCount; ++k) {
+    const Slot first = 4 * k + 2;
+    add(&program, "matmul", {slot(k == 0 ? 1 : first - 1), slot(1)}, {first});
+    add(&program, "mul", {slot(first), Arg(0.5)}, {first + 1});
+    add(&program, "softmax", {slot(first + 1), Arg(int64_t{-1})}, {first + 2});
+    add(&program, "matmul", {slot(first + 2), slot(1)}, {first + 3});
+  }
+  program.set_outputs({4 * kCount + 1});
+  EXPECT_EQ(rewrite(&program, Inputs(1, {2, 4, 4}).types(program)), kCount);
+  ASSERT_EQ(program.instructions().size(), 2 * kCount);
+  for (Slot k = 0; k < kCount; ++k) {
+    const Instruction &keys = program.instructions()[2 * k], &call = program.instructions()[2 * k + 1];
+    ASSERT_EQ(keys.op, find_op("transpose"));
+    ASSERT_EQ(keys.results[0], 4 * kCount + 2 + k);
+    ASSERT_EQ(call.op, find_op("attention"));
+    ASSERT_EQ(call.args[1].slot, keys.results[0]);
+    ASSERT_EQ(call.results[0], 4 * k + 5);
+  }
+}
+
+// The mask is the factor of the scores, which stays although the match contains it.
+TEST(Rewrite, KeepsAPartThatTheOperatorReads) {
+  Program program;
+  add(&program, "mul", {slot(1), Arg(0.5)}, {2});
+  add(&program, "matmul", {slot(2), slot(1)}, {3});
+  add(&program, "add", {slot(3), slot(2)}, {4});
+  add(&program, "softmax", {slot(4), Arg(int64_t{-1})}, {5});
+  add(&program, "matmul", {slot(5), slot(1)}, {6});
+  program.set_outputs({6});
+  EXPECT_EQ(rewrite(&program, Inputs(1, {2, 4, 4}).types(program)), 1u);
+  EXPECT_EQ(to_string(program),
+            "%2 = mul(%1, other=0.5)\n%7 = transpose(%1, dim0=-2, dim1=-1)\n"
+            "%6 = softmax_attention(%1, %7, %1, %2, scale=0.5)\nread %6\n");
+}
+
+// The product is a factor of the queries and of the keys: two calls of the pattern. `also` reads it, too.
+TEST(Rewrite, OneInstructionForTwoCallsOfAPattern) {
+  const auto rewritten = [](bool also) {
+    Program program;
+    add(&program, "mul", {slot(1), Arg(0.5)}, {2});
+    add(&program, "transpose", {slot(2), Arg(int64_t{-2}), Arg(int64_t{-1})}, {3});
+    add(&program, "matmul", {slot(2), slot(3)}, {4});
+    add(&program, "softmax", {slot(4), Arg(int64_t{-1})}, {5});
+    add(&program, "matmul", {slot(5), slot(1)}, {6});
+    if (also) add(&program, "neg", {slot(2)}, {7});
+    add(&program, "add", {slot(6), slot(also ? 7 : 1)}, {8});
+    program.set_outputs({8});
+    EXPECT_EQ(rewrite(&program, Inputs(1, {2, 4, 4}).types(program)), 1u);
+    return to_string(program);
+  };
+  EXPECT_EQ(rewritten(false),
+            "%6 = attention(%1, %1, %1, attn_mask=None, is_causal=False, scale=0.25)\n%8 = add(%6, %1)\nread %8\n");
+  EXPECT_THAT(rewritten(true), HasSubstr("%6 = attention(%2, %2, %1, attn_mask=None, is_causal=False, scale=1)\n"));
+}
+
+TEST(Rewrite, KeepsLogarithmsOfSoftmax) {
+  Program program;
+  add(&program, "softmax", {slot(1), Arg(int64_t{1})}, {3});
+  add(&program, "log", {slot(3)}, {4});
+  add(&program, "nll_loss", {slot(4), slot(2)}, {5});
+  program.set_outputs({5});
+  std::vector<TensorMeta> metas(2);
+  metas[0].sizes = {4, 6};
+  metas[0].strides = {6, 1};
+  metas[1].sizes = {4};
+  metas[1].strides = {1};
+  metas[1].dtype = DType::kInt64;
+  const TensorMeta* const pointers[] = {&metas[0], &metas[1]};
+  EXPECT_EQ(rewrite(&program, ProgramTypes(program, pointers, /*grad_enabled=*/false)), 0u);
+}
+
+TEST(Rewrite, StopsWhenCancelled) {
+  Cancellation cancellation;
+  const CancellationScope scope(&cancellation);
+  Program program = silus(4);
+  const ProgramTypes types = Inputs(1, {4}).types(program);
+  cancellation.request(CancelReason::kTimeLimit);
+  EXPECT_THROW(rewrite(&program, types), Cancelled);
+  cancellation.reset();
+  EXPECT_EQ(rewrite(&program, types), 4u);
+}
+
 TEST(RemoveUnused, RemovesAndDrops) {
   Program program;
   add(&program, "exp", {slot(1)}, {2});
@@ -991,7 +1160,7 @@ TEST(PatternTest, MatchesNamesNumbersAndParts) {
   add(&program, "add", {slot(4), Arg(0.5)}, {5});
   add(&program, "sub", {slot(5), slot(3)}, {6});
   program.set_outputs({6});
-  const UseDefs uses(program);
+  const LiveUses uses(program);
   PatternMatch match;
   const Pattern pattern("r = relu(x) sub(add(mul(r, y), $c), r)");
   ASSERT_TRUE(pattern.match(program, uses, 3, &match));
@@ -1011,7 +1180,7 @@ TEST(PatternTest, TriesAlternativesInOrder) {
   add(&program, "mul", {slot(1), Arg(2.0)}, {3});
   add(&program, "add", {slot(3), Arg(-HUGE_VAL)}, {4});
   program.set_outputs({4});
-  const UseDefs uses(program);
+  const LiveUses uses(program);
   PatternMatch match;
   const Pattern pattern("s = div(x, $d) | mul(x, $m) | x add(s, -inf, @alpha)");
   ASSERT_TRUE(pattern.match(program, uses, 1, &match));
