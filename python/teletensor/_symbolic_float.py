@@ -6,9 +6,10 @@ the Program computes from its inputs' sizes. Every other use needs the number of
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import _C
@@ -18,7 +19,10 @@ _BINARY: dict[str, Callable] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "**": operator.pow, "max": max, "min": min,
 }  # fmt: skip
 _UNARY: dict[str, Callable] = {"float": float, "neg": operator.neg, "sqrt": math.sqrt}
-_BY_OPERATOR: dict[str, Callable] = {"max": _C.torch.maximum, "min": _C.torch.minimum, "**": _C.torch.pow}
+_TENSORS: dict[str, Callable] = {
+    **_BINARY, "max": _C.torch.maximum, "min": _C.torch.minimum, "**": _C.torch.pow, "float": lambda t: t, "neg": _C.torch.neg,
+    "sqrt": _C.torch.sqrt,
+}  # fmt: skip
 # Names of functions of tensors that compute with a SymFloat.
 _ARITHMETIC = frozenset(
     f"{name}{suffix}"
@@ -27,7 +31,8 @@ _ARITHMETIC = frozenset(
 )
 # The functions of torch of symbolic numbers, by the sign of their operation.
 _SYMBOLIC = {"sym_max": "max", "sym_min": "min", "sym_sqrt": "sqrt", "sym_float": "float"}
-_MOST = 1 << 40  # sizes are searched below
+_MOST = (1 << 63) - 1  # sizes, and the numbers that are computed from them, do not exceed it
+_SERIAL_NUMBERS = itertools.count()
 
 
 def _value(operand: Any) -> Any:
@@ -52,13 +57,18 @@ class SymFloat:
     @classmethod
     def of(cls, sign: str, *operands: Any) -> Any:
         """The result of an operation of numbers; a float if none of them depends on sizes."""
-        examples = [_C.peek_symbolic_int(v) if type(v) is _C.SymInt else _value(v) for v in operands]
-        value = (_UNARY if sign in _UNARY else _BINARY)[sign](*examples)
-        if type(value) is not float or not math.isfinite(value):  # a complex root, a division by zero
-            return (_UNARY if sign in _UNARY else _BINARY)[sign](*(float(v) if type(v) is SymFloat else v for v in operands))
-        made = object.__new__(cls)
-        made.value, made._sign, made._operands, made._tensor = value, sign, operands, None
-        return made
+        if not any(type(v) in (SymFloat, _C.SymInt) for v in operands):
+            return _operation(sign)(*operands)
+        if _is_defined(sign, operands):
+            value = _operation(sign)(*(_C.peek_symbolic_int(v) if type(v) is _C.SymInt else _value(v) for v in operands))
+            if type(value) is float and math.isfinite(value):
+                made = object.__new__(cls)
+                made.value, made._sign, made._operands, made._tensor = value, sign, operands, None
+                made._number = next(_SERIAL_NUMBERS)  # greater than its operands'
+                made._sizes = _union(_sizes_of(v) for v in operands)
+                made._direction, made._is_positive = _direction(sign, operands), _is_positive(sign, operands)
+                return made
+        return _operation(sign)(*map(_required, operands))
 
     def __torch_function__(self, func: Any, _types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         if getattr(func, "__name__", "") in _ARITHMETIC and len(args) == 2 and not kwargs and isinstance(args[0], Tensor):
@@ -75,72 +85,54 @@ class SymFloat:
             before = _C.is_grad_enabled()
             _C.set_grad_enabled(False)
             try:
-                operands = [_as_tensor(v) for v in self._operands]
-                if self._sign in _UNARY:
-                    self._tensor = {"float": lambda t: t, "neg": _C.torch.neg, "sqrt": _C.torch.sqrt}[self._sign](*operands)
-                else:
-                    self._tensor = _BY_OPERATOR.get(self._sign, _BINARY[self._sign])(*operands)
+                for made in self._in_order():
+                    if made._tensor is None:
+                        made._tensor = _TENSORS[made._sign](*map(_as_tensor, made._operands))
             finally:
                 _C.set_grad_enabled(before)
         return self._tensor
 
-    def _sizes(self) -> list[Any]:
-        """The SymInts that it was computed from."""
-        found = [v for v in self._operands if type(v) is _C.SymInt]
-        for v in self._operands:
-            found += v._sizes() if type(v) is SymFloat else []
-        return found
+    def _in_order(self) -> list[SymFloat]:
+        """The SymFloats that it was computed from, each once and behind its operands, and itself."""
+        found, waiting = {}, [self]
+        while waiting:
+            made = waiting.pop()
+            if made._number not in found:
+                found[made._number] = made
+                waiting += (v for v in made._operands if type(v) is SymFloat)
+        return [found[number] for number in sorted(found)]
 
-    def _at(self, size: Any, number: int) -> float:
-        """Its value if the SymInt `size` had another number."""
-        given = [number if v is size else v._at(size, number) if type(v) is SymFloat else v for v in self._operands]
-        return (_UNARY if self._sign in _UNARY else _BINARY)[self._sign](*given)
-
-    def _direction(self, size: Any) -> int:
-        """1: it does not decrease while `size` >= 1 grows; -1: it does not increase; 0: not known."""
-        signs = [1 if v is size else v._direction(size) if type(v) is SymFloat else None for v in self._operands]
-        numbers = [None if s is not None else v for s, v in zip(signs, self._operands)]
-        if self._sign in ("float", "sqrt"):
-            return signs[0]
-        if self._sign == "neg":
-            return -signs[0]
-        (a, b), (m, n) = signs, numbers
-        if self._sign in ("+", "max", "min"):
-            return a if b is None else b if a is None else a if a == b else 0
-        if self._sign == "-":
-            return a if b is None else -b if a is None else a if a == -b else 0
-        if self._sign == "*" and (a is None or b is None):
-            sign, by = (a, n) if b is None else (b, m)
-            return sign if by >= 0 else -sign
-        if self._sign == "/" and b is None:
-            return a if n > 0 else -a
-        if self._sign == "/" and a is None and self._operands[1] is size:
-            return -1 if m >= 0 else 1
-        if self._sign == "**" and b is None and self._operands[0] is size:
-            return 1 if n >= 0 else -1
-        return 0
+    def _at(self, order: list[SymFloat], number: Callable) -> float:
+        """Its value with the given numbers of its SymInts. `order` is _in_order()."""
+        values: dict[int, float] = {}
+        for made in order:
+            values[made._number] = _operation(made._sign)(*(
+                values[v._number] if type(v) is SymFloat else number(v) if type(v) is _C.SymInt else v for v in made._operands
+            ))  # fmt: skip
+        return values[self._number]
 
     def compared(self, relation: Callable, other: Any) -> bool:
         """Whether self <relation> other. Runs are required to have the outcome, whatever their sizes otherwise."""
-        sizes = self._sizes()
-        size = sizes[0] if sizes and all(s is sizes[0] for s in sizes) else None
-        if type(other) not in (int, float) or size is None or relation in (operator.eq, operator.ne) or not self._direction(size):
+        size = self._sizes[0] if len(self._sizes) == 1 else None
+        if type(other) not in (int, float) or size is None or relation in (operator.eq, operator.ne) or not self._direction:
             return relation(float(self), float(other))
-        low, high = 1, _MOST  # the outcome changes once at most
+        if not size >= 1:  # a number that is computed from sizes may be negative
+            return relation(float(self), float(other))
+        order, low, high = self._in_order(), 1, _MOST  # the outcome changes once at most
         try:
-            at_low = relation(self._at(size, low), other)
-            if at_low == relation(self._at(size, high), other):
+            at_low = relation(self._at(order, lambda _size: low), other)
+            if at_low == relation(self._at(order, lambda _size: high), other):
                 return at_low
             while high - low > 1:
                 middle = (low + high) // 2
-                low, high = (middle, high) if relation(self._at(size, middle), other) == at_low else (low, middle)
-        except ArithmeticError:
+                same = relation(self._at(order, lambda _size, middle=middle: middle), other) == at_low
+                low, high = (middle, high) if same else (low, middle)
+        except (ArithmeticError, ValueError):  # not defined, or too large, for some of the numbers
             return relation(float(self), float(other))
         return at_low if size < high else not at_low
 
     def __float__(self) -> float:
-        examples = [float(v) if type(v) is SymFloat else int(v) if type(v) is _C.SymInt else v for v in self._operands]
-        return (_UNARY if self._sign in _UNARY else _BINARY)[self._sign](*examples)
+        return self._at(self._in_order(), int)
 
     def __neg__(self) -> Any:
         return SymFloat.of("neg", self)
@@ -166,9 +158,81 @@ class SymFloat:
         return getattr(float(self), name)
 
 
+def _operation(sign: str) -> Callable:
+    return (_UNARY if sign in _UNARY else _BINARY)[sign]
+
+
+def _required(operand: Any) -> Any:
+    """A number as Python's, which runs are required to have."""
+    return float(operand) if type(operand) is SymFloat else int(operand) if type(operand) is _C.SymInt else operand
+
+
+def _sizes_of(operand: Any) -> tuple:
+    """The SymInts that a number was computed from, each once."""
+    return operand._sizes if type(operand) is SymFloat else (operand,) if type(operand) is _C.SymInt else ()
+
+
+def _union(groups: Iterable[tuple]) -> tuple:
+    return tuple({id(size): size for group in groups for size in group}.values())
+
+
+def _direction(sign: str, operands: tuple) -> int:
+    """Of an operation's result. 1: it does not decrease while its only SymInt >= 1 grows; -1: it does not increase; 0: not known."""
+    signs = [v._direction if type(v) is SymFloat else 1 if type(v) is _C.SymInt else None for v in operands]
+    numbers = [None if s is not None else v for s, v in zip(signs, operands)]
+    if sign in ("float", "sqrt"):
+        return signs[0]
+    if sign == "neg":
+        return -signs[0]
+    (a, b), (m, n) = signs, numbers
+    if sign in ("+", "max", "min"):
+        return a if b is None else b if a is None else a if a == b else 0
+    if sign == "-":
+        return a if b is None else -b if a is None else a if a == -b else 0
+    if sign == "*" and (a is None or b is None):
+        direction, by = (a, n) if b is None else (b, m)
+        return direction if by >= 0 else -direction
+    if sign == "/" and b is None:
+        return a if n > 0 else -a
+    if sign == "/" and a is None and type(operands[1]) is _C.SymInt:
+        return -1 if m >= 0 else 1
+    if sign == "**" and b is None and type(operands[0]) is _C.SymInt:
+        return 1 if n >= 0 else -1
+    return 0
+
+
+def _is_positive(sign: str, operands: tuple) -> bool:
+    """Whether an operation's result is known to be positive if the SymInts are."""
+    known = [v._is_positive if type(v) is SymFloat else type(v) is _C.SymInt or v > 0 for v in operands]
+    return known[0] if sign == "**" else any(known) if sign == "max" else sign not in ("neg", "-") and all(known)
+
+
+def _is_above_0(number: Any) -> bool:
+    """Whether a number is positive. Runs are required to have the outcome."""
+    if type(number) is SymFloat and number._is_positive and all(size >= 1 for size in number._sizes):
+        return True
+    return bool(number > 0)
+
+
+def _is_defined(sign: str, operands: tuple) -> bool:
+    """Whether an operation gives a real number. Runs are required to have the outcome: tensors compute nan and inf otherwise."""
+    if sign == "/":
+        return _is_above_0(operands[1]) or bool(operands[1] < 0)
+    if sign == "sqrt":
+        return _is_above_0(operands[0]) or bool(operands[0] >= 0)
+    if sign != "**":
+        return True
+    base, exponent = operands
+    if type(exponent) not in (int, float):
+        return _is_above_0(base)
+    if exponent >= 0:
+        return float(exponent).is_integer() or _is_above_0(base) or bool(base >= 0)
+    return _is_above_0(base) or (float(exponent).is_integer() and bool(base < 0))
+
+
 def _as_tensor(operand: Any) -> Any:
     if type(operand) is SymFloat:
-        return operand.as_tensor()
+        return operand._tensor
     return _C.torch.full([], operand, dtype=_C.float64)
 
 

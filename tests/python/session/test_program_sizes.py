@@ -381,6 +381,115 @@ def test_many_requirements():
         program(torch.ones(6))
 
 
+def halved(n, bound):
+    return lambda x: torch.ones(2) * 2 if n(x.size(0)) * 0.5 > bound else torch.ones(2) * 3
+
+
+@pytest.mark.parametrize(
+    "number, bound", [(lambda n: n % 2, 0.2), (lambda n: n - 5, 0), (lambda n: -n, -2), (lambda n: n // 4, 0.2), (lambda n: n, 0.4)],
+    ids=["remainder", "difference", "negative", "quotient", "size"],
+)  # fmt: skip
+@pytest.mark.parametrize("example", [3, 10])
+def test_floats_of_numbers_below_1_are_compared(number, bound, example):
+    function = halved(number, bound)
+    program = trace(function, torch.ones(example, 2))
+    assert torch.equal(program(torch.ones(example, 2)), function(torch.ones(example, 2)))
+    for n in range(13):
+        x = torch.ones(n, 2)
+        try:
+            found = program(x)
+        except ValueError as e:
+            assert "the traced function requires" in str(e)
+            continue
+        assert torch.equal(found, function(x)), n
+
+
+def test_floats_of_differences_of_sizes_are_compared():
+    program = trace(lambda x, y: x * 2 if (y.size(0) - x.size(0)) / 2 >= 1 else x * 3, torch.ones(3), torch.ones(5))
+    assert program(torch.ones(4), torch.ones(9))[0] == 2
+    with pytest.raises(ValueError, match=r"requires .*size\(input 1, 0\)"):
+        program(torch.ones(3), torch.ones(3))
+    absolute = trace(lambda x: x * abs(-x.size(0) / 2), torch.ones(3))
+    assert absolute(torch.ones(3)).tolist() == [1.5] * 3
+
+
+def test_floats_of_large_products_of_sizes_are_compared():
+    def function(x):
+        n = x.size(0)
+        return x * 2 if n * n * n * n * n * 1.0 > 2e12 else x * 3
+
+    program = trace(function, torch.ones(3))
+    assert program(torch.ones(280))[0] == 3
+    with pytest.raises(ValueError, match="requires"):
+        program(torch.ones(300))
+
+
+@pytest.mark.parametrize(
+    "number, refused",
+    [
+        (lambda n: 1.0 / n, [0]),
+        (lambda n: 1.0 / (n - 5), [5, 3]),
+        (lambda n: 1.0 / (n * 0.5 - 2.5), [5, 3]),
+        (lambda n: (n - 5) ** -0.5, [5, 3]),
+        (lambda n: (n - 5) ** -1.0, [5]),
+        (lambda n: (n - 5) ** 0.5, [3]),
+        (lambda n: torch.sym_sqrt(n - 5), [3]),
+        (lambda n: torch.sym_sqrt(n * 1.0 - 5.0), [3]),
+    ],
+)
+def test_floats_without_a_value_are_refused(number, refused):
+    def function(x):
+        return torch.ones(2) * number(x.size(0))
+
+    program = trace(function, torch.ones(9, 2))
+    for n in (9, 7, 30):
+        torch.testing.assert_close(program(torch.ones(n, 2)), function(torch.ones(n, 2)))
+    for n in refused:
+        with pytest.raises(ValueError, match="the traced function requires"):
+            program(torch.ones(n, 2))
+
+
+def test_a_division_by_zero_that_the_function_catches():
+    def function(x):
+        try:
+            return torch.ones(2) * (1.0 / (x.size(0) - 5))
+        except ZeroDivisionError:
+            return torch.zeros(2)
+
+    program = trace(function, torch.ones(5))
+    assert program(torch.ones(5)).tolist() == [0, 0]
+    with pytest.raises(ValueError, match="requires"):
+        program(torch.ones(6))
+
+
+def test_quotients_by_floats_of_several_sizes():
+    def function(a, b):
+        return a / (a.size(0) ** 0.5 * torch.sym_sqrt(b.size(0)) + 0.5)
+
+    program = trace(function, torch.ones(3), torch.ones(5))
+    for m, n in ((4, 2), (7, 9), (3, 5)):
+        torch.testing.assert_close(program(torch.ones(m), torch.ones(n)), function(torch.ones(m), torch.ones(n)))
+
+
+def test_long_computations_of_floats():
+    def doubled(x):
+        n = x.size(0) * 1.0
+        for _ in range(60):  # as a tree, 2**60 operations
+            n = n + n
+        return x * n if n > 3 else x
+
+    def increased(x):
+        n = x.size(0) * 1.0
+        for _ in range(2000):
+            n = n + 1.0
+        return x * n if n > 2002.5 else x
+
+    for function in (doubled, increased):
+        program = trace(function, torch.ones(3))
+        for n in (3, 4):
+            assert torch.equal(program(torch.ones(n)), function(torch.ones(n)))
+
+
 def test_group_norm_in_a_program():
     norm = torch.nn.GroupNorm(2, 4)
     x = torch.randn(3, 4, 5)
