@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import _C, _transforms
 from .._C import Tensor
-from .._grad_mode import enable_grad
+from .._grad_mode import inference_mode
 from .._library.engine_operators import Operator
 from ..autograd import gradients
 from ._batch_call import NoRule
@@ -130,7 +130,7 @@ def twice_backward(
     """
     recorded = is_recorded(list(zip(primals, tangents)))
     like = next(t for t in tangents if t is not None)
-    with enable_grad():
+    with inference_mode(False):
         copies = [p if t is None else _transforms.leaf(batched_like(p, like)) for p, t in zip(primals, tangents)]
         results = list(compute(*copies))
         found: list[Tensor | None] = [None] * len(results)

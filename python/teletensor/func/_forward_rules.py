@@ -16,7 +16,7 @@ from typing import Any
 from .. import _C, _transforms
 from .._C import Tensor
 from .._declarations import COMPOSITES, LINEAR, MULTIPLIERS, NOT_HOLOMORPHIC, SHARDING
-from .._grad_mode import enable_grad
+from .._grad_mode import inference_mode
 from ..autograd import gradients
 from ._batch_call import NoRule
 from ._batch_rules import CompositeNames, MarkCalls, composite
@@ -166,7 +166,7 @@ def _diagonal(call: ForwardCall) -> list[Tensor | None]:
         x = x if dtype is None or x.dim() > 0 or x.dtype == dtype else x.to(dtype)  # a number does not promote others
         return x.expand(size)
 
-    with enable_grad():
+    with inference_mode(False):
         (result,), copies = _recorded(call, operand)
         if not result.requires_grad:
             return [None]
@@ -192,7 +192,7 @@ def _reduced(call: ForwardCall) -> list[Tensor | None]:
     """A reduction of which each element has one result: the sum of the gradient's products with the tangent."""
     call.only("input")
     recorded, tangent = call.is_recorded(), call.tangents["input"]
-    with enable_grad():
+    with inference_mode(False):
         results, copies = _recorded(call)
         x = copies["input"]
         found: list[Tensor | None] = []

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import _C, _transforms
 from .._C import Tensor
-from .._grad_mode import enable_grad
+from .._grad_mode import inference_mode
 from ..autograd import gradients
 from ._batch_call import NoRule
 from ._forward_call import ForwardCall, batched_like, total, twice_backward
@@ -137,7 +137,7 @@ def _normalized(call: ForwardCall, sizes: list[int] | None, **without: Any) -> l
 
     found = None
     if tangent is not None:
-        with enable_grad():
+        with inference_mode(False):
             x = _transforms.leaf(batched_like(call["input"], tangent))
             plain = call.run(**scaled, input=x)[0]
             found = gradients.grad([plain], [x], [tangent], create_graph=recorded, retain_graph=True)[0]

@@ -12,7 +12,7 @@ from typing import Any, Callable
 
 from .. import _C, _transforms
 from .._C import Tensor
-from .._grad_mode import enable_grad
+from .._grad_mode import inference_mode
 from .._options import check_flags
 from ..autograd.gradients import grad as _gradients
 from . import tree
@@ -134,7 +134,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False):
 def _vjp(func: Callable, primals: tuple, has_aux: bool, arguments: tuple) -> tuple:
     """vjp(). `arguments` are all those of the function, which may write to them."""
     enabled = _C.is_grad_enabled()
-    with enable_grad(), NestingLevel():
+    with inference_mode(False), NestingLevel():
         args, inputs = _copy_inputs(primals)
         with _own_tensors(inputs, primals, arguments) as constant:
             outputs, aux = split_aux(func(*args), has_aux, "vjp")
@@ -182,7 +182,7 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
     @wraps(func)
     def differentiated(*args: Any, **kwargs: Any):
         enabled = _C.is_grad_enabled()
-        with enable_grad(), NestingLevel():
+        with inference_mode(False), NestingLevel():
             selected, substitute = select_arguments(args, argnums)
             copies, inputs = _copy_inputs(selected)
             with _own_tensors(inputs, selected, (args, kwargs)) as constant:

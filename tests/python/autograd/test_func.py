@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+import teletensor.nn.functional as F
+
 
 @pytest.fixture
 def func(torch):
@@ -43,6 +45,29 @@ def test_results_are_differentiable_outside(torch, func):
     x = torch.tensor(2.0, requires_grad=True)
     func.grad(lambda v: v**3)(x).backward()
     assert x.grad.item() == 12
+
+
+INFERRED = {
+    "grad": lambda f, x: f.grad(lambda v: (v * v).sum())(x),
+    "vjp": lambda f, x: f.vjp(lambda v: v * v, x)[1](x)[0],
+    "jacrev": lambda f, x: f.jacrev(lambda v: v * v)(x),
+    "jacfwd of layer_norm": lambda f, x: f.jacfwd(lambda v: F.layer_norm(v, (3,)))(x),
+    "hessian": lambda f, x: f.hessian(lambda v: (v**3).sum())(x),
+    "vmap of grad": lambda f, x: f.vmap(f.grad(lambda v: v**2))(x),
+    "jvp of clamp": lambda f, x: f.jvp(lambda v: v.clamp(0, 1.5), (x,), (x,))[1],
+    "jvp of prod": lambda f, x: f.jvp(lambda v: v.prod(), (x,), (x,))[1],
+    "jvp of cumprod": lambda f, x: f.jvp(lambda v: v.cumprod(0), (x,), (x,))[1],
+    "linearize": lambda f, x: f.linearize(lambda v: v * v, x)[1](x),
+}
+
+
+@pytest.mark.parametrize("name", INFERRED)
+def test_transforms_in_inference_mode(torch, func, name):
+    x = torch.tensor([1.0, 2.0, 3.0])
+    wanted = INFERRED[name](func, x)
+    with torch.inference_mode():
+        found = INFERRED[name](func, x)
+    assert torch.equal(found, wanted) and found.abs().sum() > 0 and not found.requires_grad
 
 
 def test_jvp_is_the_jacobian_times_the_tangent(torch, func):

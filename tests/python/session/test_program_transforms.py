@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -63,11 +64,13 @@ def test_runs_without_gradients():
     traced = trace(f, x)
     with torch.no_grad():
         traced_without = trace(f, x)
-    for program in (traced, traced_without):
-        with torch.no_grad():
+    recorded = f(x)
+    for program, mode in itertools.product((traced, traced_without), (torch.no_grad, torch.inference_mode)):
+        with mode():
             found, wanted = program(x), f(x)
-        for a, b in zip(found, wanted, strict=True):
+        for a, b, c in zip(found, wanted, recorded, strict=True):
             torch.testing.assert_close(a, b)
+            torch.testing.assert_close(b, c.detach())
             assert not a.requires_grad
     assert traced(x)[1].requires_grad and not traced_without(x)[1].requires_grad
 
