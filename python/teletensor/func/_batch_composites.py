@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .._functions import broadcast_tensors, iinfo
 from ._batch_call import NoRule
 
 _ops = _C.ops
@@ -117,7 +118,8 @@ def _quantiles(x: Tensor, q: Tensor, dim: int | None, keepdim: bool, interpolati
 def _bilinear_form(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     out, n1, n2 = weight.shape
     products = (x @ weight.permute(1, 0, 2).reshape(n1, out * n2)).reshape(*x.shape[:-1], out, n2)
-    result = (products * y.unsqueeze(-2)).sum([-1])
+    products = products * y.unsqueeze(-2)
+    result = products.sum([-1], dtype=products.dtype)
     return result if bias is None else result + bias
 
 
@@ -202,7 +204,7 @@ def _expand_index(index: Tensor, source: Tensor, dim: int) -> Tensor:
 def _identity(reduce: str, dtype: Any) -> Any:
     if reduce in ("sum", "mean", "prod"):
         return int(reduce == "prod")
-    limits = None if dtype.is_floating_point else _C.iinfo(dtype)
+    limits = None if dtype.is_floating_point else iinfo(dtype)
     low, high = (-math.inf, math.inf) if limits is None else (limits.min, limits.max)
     return low if reduce == "amax" else high
 
@@ -247,9 +249,9 @@ def _histogram_counts(x: Tensor, bins: int, low: float, high: float) -> Tensor:
 
 
 def _scatter_masked(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    mask = mask.expand(x.shape)
-    if source.numel() == 0 or x.numel() == 0:
-        raise NoRule
+    x, mask = broadcast_tensors(x, mask)
+    if source.numel() < x.numel() or x.numel() == 0:
+        raise NoRule  # the mask's values decide whether there are enough elements
     places = (mask.reshape(-1).cumsum(0) - 1).clamp(min=0)
     return _C.torch.where(mask, source.reshape(-1).index_select(0, places).reshape(x.shape), x)
 

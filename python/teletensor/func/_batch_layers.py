@@ -138,6 +138,8 @@ def _soft_class_loss(call: Call) -> Tensor:
     x, target, smoothing = call["input"], call["target"], call["label_smoothing"]
     if call["weight"] is not None or call["reduction"] not in ("none", "mean", "sum") or 0 in x.shape:
         raise NoRule
+    if _C.float16 in (x.dtype, target.dtype) or _C.bfloat16 in (x.dtype, target.dtype):
+        raise NoRule  # rounds in each step
     dim = 0 if x.dim() == 1 else 1
     log_probabilities = _C.torch.log_softmax(x, dim)
     kept = None

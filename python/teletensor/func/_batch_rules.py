@@ -137,7 +137,7 @@ def _any_all(call: Call) -> Any:
 
 @rule("median nanmedian")
 def _median(call: Call) -> Tensor:
-    value = call.value(call["input"]).reshape(call.size, -1)
+    value = call.value(call["input"]).reshape(call.size, call["input"].numel())
     if value.requires_grad or value.shape[1] == 0:
         raise NoRule  # equal elements share the gradient
     return (_C.ops.median_dim if call.op.name == "median" else _C.ops.nanmedian_dim)(value, 1)[0]
@@ -464,12 +464,16 @@ def _linear(call: Call) -> Tensor:
     return product if bias is None else product + bias
 
 
+def _put(call: Call) -> Tensor:
+    x, index, source = (call[n] for n in ("input", "index", "source"))
+    call.op.result_sizes(list(call.args.values()))  # raises the operator's errors
+    return _C.ops.index_put(x.reshape(-1), [index.reshape(-1)], source.reshape(-1), call["accumulate"]).reshape(x.shape)
+
+
 # Operators that are computed from others, which receive the mapped tensors.
 _DERIVED: dict[str, Rule] = {
     "linear": _linear,
-    "put": lambda call: _C.ops.index_put(
-        call["input"].reshape(-1), [call["index"].reshape(-1)], call["source"].reshape(-1), call["accumulate"]
-    ).reshape(call["input"].shape),
+    "put": _put,
     "hstack": lambda call: _C.torch.cat(
         [t.reshape(1) if t.dim() == 0 else t for t in call["tensors"]], 0 if call["tensors"][0].dim() < 2 else 1
     ),

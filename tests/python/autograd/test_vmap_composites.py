@@ -129,3 +129,66 @@ def test_errors_are_those_of_single_calls() -> None:
         with pytest.raises(ValueError) as mapped:
             vmap(f)(a, b)
         assert str(mapped.value) == str(single.value)
+
+
+def _integers() -> torch.Tensor:
+    return torch.tensor([[1, 5, 3], [4, 2, 6]])
+
+
+@pytest.mark.parametrize("reduce", ["amax", "amin"])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8])
+def test_extrema_of_scattered_integers(reduce: str, dtype: torch.dtype) -> None:
+    x, index = _integers().to(dtype), torch.tensor([[0, 0, 1], [1, 1, 0]])
+
+    def f(a, i):
+        return a.scatter_reduce(0, i, a, reduce, include_self=False)
+
+    assert torch.equal(_mapped(f, x, index), torch.stack([f(a, i) for a, i in zip(x, index)]))
+    assert vmap(f)(x, index).tolist() == ([[5, 3, 3], [6, 4, 6]] if reduce == "amax" else [[1, 3, 3], [6, 2, 6]])
+
+
+def test_bilinear_keeps_integers() -> None:
+    x, weight = _integers().to(torch.int32).reshape(2, 1, 3), torch.ones(2, 3, 3, dtype=torch.int32)
+    found = _mapped(lambda a: F.bilinear(a, a, weight), x)
+    assert found.dtype == torch.int32 and found.tolist() == [[[81, 81]], [[144, 144]]]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.filterwarnings("ignore:vmap. cross_entropy has no batching rule")
+def test_smoothed_losses_of_small_floats_are_those_of_single_calls(dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(3)
+    x = torch.randn(16, 7, 9, generator=generator).to(dtype)
+    classes = torch.randint(9, (16, 7), generator=generator)
+    shares = torch.rand(16, 7, 9, generator=generator).to(dtype)
+    for target in (classes, shares):
+        wanted = torch.stack([F.cross_entropy(a, t, label_smoothing=0.1) for a, t in zip(x, target)])
+        assert torch.equal(vmap(lambda a, t: F.cross_entropy(a, t, label_smoothing=0.1))(x, target), wanted)
+
+
+def test_masks_that_are_larger_than_the_input() -> None:
+    masks = torch.tensor([[[True, False, True], [False, True, True]], [[False, False, False], [True, True, True]]])
+    x, source = torch.full((2, 3), 7.0), torch.arange(6.0)
+    found = _mapped(lambda a, m: a.masked_scatter(m, source), x[:, None].expand(2, 2, 3), masks)
+    assert found.tolist() == [[[0, 7, 1], [7, 2, 3]], [[7, 7, 7], [0, 1, 2]]]
+    assert torch.equal(_mapped(lambda a, m: torch.masked_scatter(a, m, source), x, masks), found)
+
+
+@pytest.mark.filterwarnings("ignore:vmap. masked_scatter has no batching rule")
+def test_sources_with_few_elements() -> None:
+    x, mask = torch.ones(2, 3), torch.tensor([[True, False, True], [False, False, True]])
+    found = vmap(lambda a, m: a.masked_scatter(m, torch.tensor([5.0, 6.0])))(x, mask)
+    assert found.tolist() == [[5, 1, 6], [1, 1, 5]]
+    with pytest.raises(IndexError, match=r"^\[masked_scatter\]"):
+        vmap(lambda a, m: a.masked_scatter(m, torch.tensor([5.0])))(x, mask).tolist()
+
+
+def test_put_requires_as_many_values_as_positions() -> None:
+    x, index = torch.ones(2, 3), torch.tensor([[0, 1], [1, 2]])
+    assert _mapped(lambda a, i: a.put(i, torch.tensor([9.0, 8.0])), x, index).tolist() == [[9, 8, 1], [1, 9, 8]]
+    with pytest.raises(RuntimeError, match="expected source and index to have the same number of elements"):
+        vmap(lambda a, i: a.put(i, torch.tensor([9.0])))(x, index)
+
+
+def test_medians_of_no_entries() -> None:
+    for f in (torch.median, torch.nanmedian):
+        assert vmap(f)(torch.ones(0, 3)).shape == (0,) and vmap(f)(torch.ones(0, 3, 2)).shape == (0,)
