@@ -418,9 +418,11 @@ Tensors ProgramTrace::call_sized(const Op& op, Args args, const CallOptions& opt
 Tensors ProgramTrace::set_requires_grad(const Op& op, Args args, const CallOptions& options) {
   const Tensor leaf(const_cast<Handle*>(static_cast<const Handle*>(args[0].tensor)));
   const bool is_own = is_traced(leaf->id) && std::find(inputs_.begin(), inputs_.end(), leaf) == inputs_.end();
-  check(ErrorKind::kNotImplemented, !only_metadata_ && is_own && args[1].to_bool(), "[", op.name,
+  check(ErrorKind::kNotImplemented, !only_metadata_ && is_own, "[", op.name,
         "] a Program cannot contain it for a tensor that exists outside, because it would change that; call it with "
         "True for a result of the function, such as detach()");
+  check(ErrorKind::kNotImplemented, args[1].to_bool(), "[", op.name,
+        "] a Program cannot contain it with False, which removes what was recorded for the tensor; use detach()");
   slot_of(*leaf);
   check(ErrorKind::kNotImplemented, !is_read(leaf), "[", op.name,
         "] a Program cannot contain it after a call that has used the tensor");

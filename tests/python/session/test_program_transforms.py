@@ -137,8 +137,14 @@ def test_what_is_refused():
         _ = z + 1
         return z.requires_grad_()
 
+    def removed(x):
+        leaf = x.detach().requires_grad_()
+        found = torch.autograd.grad((leaf * 2).sum(), leaf)[0]
+        return found + leaf.requires_grad_(False)
+
     refused = {
         "tensor that exists outside": lambda x: x.requires_grad_(),
+        r"with False.*use detach\(\)": removed,
         "after a call that has used": used_before,
         "begins at a tensor that it has made": lambda x: x.detach().requires_grad_() * 2,
         r"history \(create_graph=True\)": lambda x: torch.autograd.grad((w * x).sin().sum(), w, create_graph=True)[0],
