@@ -25,8 +25,10 @@ bool is_one(const Scalar& number) { return number.to_complex() == 1.0; }
 }  // namespace
 
 Tensor add_product(const Tensor& input, const Tensor& product, const Scalar& beta, const Scalar& alpha) {
-  // An integral product is scaled by integers: the fraction of a floating-point factor is dropped.
-  auto factor = [&](const Scalar& s) { return is_integral(product.dtype()) ? Scalar(s.to_int()) : s; };
+  // An integral product is scaled by integers: the fraction of a floating-point factor is dropped. A bool is 0 or 1.
+  auto factor = [&](const Scalar& s) {
+    return is_integral(product.dtype()) || s.category() == Category::kBool ? Scalar(s.to_int()) : s;
+  };
   Tensor scaled = is_one(alpha) ? product : ops::mul(product, factor(alpha));
   if (!beta.to_bool()) return scaled;
   return ops::add(scaled, input, factor(beta));

@@ -119,6 +119,18 @@ def test_integers_are_scaled_by_integers(torch):
         torch.addr(i, i[0], i[1], beta=0.6)
 
 
+def test_bools_scale_products(torch):
+    x, a, b = torch.ones(2, 2), torch.full((2, 3), 0.5), torch.ones(3, 2)
+    for dtype in (torch.float32, torch.float64, torch.int64):
+        x, a, b = x.to(dtype), a.to(dtype), b.to(dtype)
+        product = a @ b
+        assert torch.equal(torch.addmm(x, a, b, beta=True, alpha=True), x + product)
+        assert torch.equal(torch.addmm(x, a, b, beta=False), product)
+        assert torch.equal(torch.addmv(x[0], a, b[:, 0], alpha=False), x[0])
+        assert torch.equal(torch.baddbmm(x, a[None], b[None], beta=True), (x + product)[None])
+        assert torch.equal(torch.addbmm(x, a[None], b[None], beta=True), x + product)
+
+
 def test_gradients_of_numbers_are_precise(torch):
     x = torch.tensor([2.0], dtype=torch.float64, requires_grad=True)
     torch.lerp(x, x.detach() * 3, 0.4).sum().backward()
