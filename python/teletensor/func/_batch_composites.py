@@ -21,6 +21,20 @@ _FLOAT32_MAX = 3.4028234663852886e38
 
 
 def add_product(x: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
+    if not (product.is_floating_point() or product.is_complex()):  # drops the fractions of factors
+        if isinstance(beta, complex) or isinstance(alpha, complex):
+            raise NoRule  # raises the operator's error
+        beta, alpha = int(beta), int(alpha)
+    return _added(x, product, beta, alpha)
+
+
+def _add_outer(x: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
+    if x.dtype == product.dtype == _C.bool:
+        beta, alpha = bool(beta), bool(alpha)
+    return _added(x, product, beta, alpha)
+
+
+def _added(x: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
     product = product if alpha == 1 else product * alpha
     return product if beta == 0 else (x if beta == 1 else x * beta) + product
 
@@ -263,7 +277,7 @@ def _none() -> Any:
 # By their names in declarations.
 FUNCTIONS: dict[str, Callable] = {
     "add_product": add_product,
-    "add_outer": add_product,
+    "add_outer": _add_outer,
     "reduce_loss": reduce_loss,
     "apply_weight": lambda losses, weight: losses if weight is None else losses * weight,
     "given_or": lambda value, default: default if value is None else value,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import pytest
@@ -192,3 +193,32 @@ def test_put_requires_as_many_values_as_positions() -> None:
 def test_medians_of_no_entries() -> None:
     for f in (torch.median, torch.nanmedian):
         assert vmap(f)(torch.ones(0, 3)).shape == (0,) and vmap(f)(torch.ones(0, 3, 2)).shape == (0,)
+
+
+INTEGER_SUMS = {
+    "addmm": ((2, 2), (2, 3), (3, 2)), "addmv": ((2,), (2, 3), (3,)), "addbmm": ((2, 2), (4, 2, 3), (4, 3, 2)),
+    "baddbmm": ((4, 2, 2), (4, 2, 3), (4, 3, 2)), "addr": ((2, 2), (2,), (2,)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INTEGER_SUMS)
+def test_factors_of_integer_products(name: str) -> None:
+    operands = [torch.arange(1, 4)[:, None] * torch.ones(3, math.prod(s), dtype=torch.int64) for s in INTEGER_SUMS[name]]
+    operands = [t.reshape(3, *s) for t, s in zip(operands, INTEGER_SUMS[name])]
+    factors = [{"beta": 2, "alpha": 3}] if name == "addr" else [{"beta": 2.7, "alpha": 3.2}, {"beta": 0.5}, {"alpha": 0.5}]
+    for given in factors:
+        def f(*args: torch.Tensor, given: dict = given) -> torch.Tensor:
+            return getattr(torch, name)(*args, **given)
+
+        wanted, found = torch.stack([f(*entry) for entry in zip(*operands)]), _mapped(f, *operands)
+        assert found.dtype == wanted.dtype == torch.int64 and torch.equal(found, wanted)
+    if name == "addr":
+        for by in ({"beta": 0.5}, {"alpha": 2.0}):
+            with pytest.raises(RuntimeError, match="For integral input tensors, argument (beta|alpha) must not be a floating point"):
+                vmap(lambda *args, by=by: torch.addr(*args, **by))(*operands)
+
+
+def test_factors_of_boolean_outer_products() -> None:
+    x, v = torch.tensor([[True, False], [False, False]]), torch.tensor([[True, False], [True, True]])
+    found = _mapped(lambda a, b: torch.addr(a, b, b, beta=2, alpha=3), x, v)
+    assert found.dtype == torch.bool and found.tolist() == [[[True, False], [True, False]], [[True, True], [True, True]]]
