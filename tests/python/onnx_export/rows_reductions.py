@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .cases import Case
 
 
@@ -12,6 +14,11 @@ def _numbers(t, x, counts):  # noqa: ANN001, ANN202
     t._check(count < 5)
     t._check(count != 7)
     return t.zeros(count) + 1, x.sum().item() + x, x.repeat_interleave(counts.sum() * t.ones(3, dtype=t.int64), dim=1)
+
+
+def _distinct_with_nans(t: Any, x: Any, dim: int | None = None) -> Any:
+    """The distinct values of integers, of which those that leave 2 when divided by 3 are replaced by NaN."""
+    return t.unique(t.where(x % 3 == 2, t.nan, x), return_inverse=True, return_counts=True, dim=dim)
 
 
 ROWS: dict[str, Case] = {
@@ -61,6 +68,12 @@ ROWS: dict[str, Case] = {
     "unique": Case(lambda t, x: t.unique(x, return_inverse=True, return_counts=True), ["i5:n,3"]),
     "unique-types": Case(lambda t, x, y, z: (t.unique(x), t.unique(y), *t.unique(z, return_counts=True)), ["f:n,3", "j:n", "b:n,2"]),
     "unique-dim": Case(lambda t, x: t.unique(x % 2, return_inverse=True, return_counts=True, dim=1), ["i5:2,9"]),
+    "unique-nan": Case(lambda t, x: _distinct_with_nans(t, x.float()), ["i5:n,4"]),
+    "unique-nan-types": Case(lambda t, x: (*_distinct_with_nans(t, x.double()), *_distinct_with_nans(t, x.half())), ["i5:n,4"]),
+    "unique-nan-dim": Case(lambda t, x: _distinct_with_nans(t, x.float(), dim=0), ["i5:20,n"]),
+    "unique-nan-columns": Case(lambda t, x: _distinct_with_nans(t, x.half(), dim=1), ["i5:2,20"]),
+    "unique-nan-only": Case(lambda t, x: (t.unique(x * t.nan, dim=0), *t.unique(x * t.nan, False, True, True)), ["f:n,2"]),
+    "unique-empty": Case(lambda t, x: t.unique(x[:0], return_inverse=True, return_counts=True), ["f:3"]),
     "unique_consecutive": Case(lambda t, x: t.unique_consecutive(x % 2, return_inverse=True, return_counts=True), ["i5:n,3"]),
     "unique_consecutive-dim": Case(lambda t, x: t.unique_consecutive(x > 1, return_inverse=True, return_counts=True, dim=0), ["i5:9,2"]),
     "unique_consecutive-empty": Case(lambda t, x: t.unique_consecutive(x[:0], return_inverse=True, return_counts=True), ["f:3"]),

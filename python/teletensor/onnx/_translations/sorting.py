@@ -6,6 +6,7 @@ from typing import Any
 
 from ... import _C
 from .._builder import Builder, Value
+from .._dtypes import is_float
 from .._registry import Untranslatable, translates
 
 
@@ -103,15 +104,53 @@ _UNIQUE_TYPES = {
 }  # fmt: skip
 
 
+def _distinct(b: Builder, flat: Value) -> tuple[Value, Value, Value]:
+    """The distinct values of a vector in order, the places of all elements among them, and their counts."""
+    work = _UNIQUE_TYPES.get(flat.dtype, flat.dtype)
+    values, _, places, counts = b.op(
+        "Unique", b.cast(flat, work), sorted=1, outputs=4, dtype=[work, _C.int64, _C.int64, _C.int64],
+        shape=[(None,), (None,), (None,), (None,)],
+    )  # fmt: skip
+    return b.cast(values, flat.dtype), places, counts
+
+
+def _distinct_floats(b: Builder, flat: Value, joins_nans: bool) -> tuple[Value, Value, Value]:
+    """_distinct() of floating-point numbers, with NaNs last: each is a value of its own, or, joined, all have one place and no count.
+
+    ONNX's operator Unique compares with "<", which finds a NaN equal to every number.
+    """
+    flat = b.cast(flat, _UNIQUE_TYPES.get(flat.dtype, flat.dtype))
+    is_nan = b.op("IsNaN", flat)
+    is_number = b.op("Not", is_nan)
+    values, places, counts = _distinct(b, b.op("Compress", flat, is_number, axis=0, shape=(None,)))
+    nans = b.op("Compress", flat, is_nan, axis=0, shape=(None,))
+    nan_places = b.op("Add", b.op("Mul", b.arange(b.size(nans, 0)), 0 if joins_nans else 1), b.size(values, 0), shape=(None,))
+    numbers_before, nans_before = (b.op("CumSum", b.cast(of, _C.int64), b.const(0, _C.int64)) for of in (is_number, is_nan))
+    order = b.op("Where", is_nan, b.op("Add", nans_before, b.size(places, 0)), numbers_before, shape=flat.shape)
+    places = b.op("Gather", b.op("Concat", places, nan_places, axis=0, shape=(None,)), order - 1, axis=0, shape=flat.shape)
+    if not joins_nans:
+        values = b.op("Concat", values, nans, axis=0, shape=(None,))
+        counts = b.op("Concat", counts, b.expand(b.const(1, _C.int64), b.shape_of(nans), (None,)), axis=0, shape=(None,))
+    return values, places, counts
+
+
 @translates("teletensor.unique_values.default")
 def _unique_values(b: Builder, input: Value) -> list[Value]:  # noqa: A002 - the engine's name
     """The distinct values in order, the places of all elements among them, and their counts."""
-    work = _UNIQUE_TYPES.get(input.dtype, input.dtype)
-    values, _, places, counts = b.op(
-        "Unique", b.cast(input, work), sorted=1, outputs=4, dtype=[work, _C.int64, _C.int64, _C.int64],
-        shape=[(None,), (None,), (None,), (None,)],
-    )  # fmt: skip
+    flat = b.reshape(input, [-1])
+    values, places, counts = _distinct_floats(b, flat, False) if is_float(input.dtype) else _distinct(b, flat)
     return [b.cast(values, input.dtype), b.reshape(places, b.shape_of(input), input.shape), counts]
+
+
+def _ranks(b: Builder, input: Value) -> Value:  # noqa: A002 - the engine's name
+    """Integers that order the rows of a matrix of floating-point numbers: a column more, which makes rows with a NaN distinct."""
+    flat = b.reshape(input, [-1])
+    _, places, _ = _distinct_floats(b, flat, True)
+    ranks = b.reshape(places, b.shape_of(input), input.shape)
+    nans = b.op("ReduceSum", b.cast(b.op("IsNaN", input), _C.int64), b.const([1], _C.int64), keepdims=1, shape=(None, 1))
+    rows = b.unsqueeze(b.op("Add", b.arange(b.size(input, 0)), 1, shape=(None,)), [1])
+    own = b.op("Where", b.op("Greater", nans, 0), rows, 0, dtype=_C.int64, shape=(None, 1))
+    return b.op("Concat", ranks, own, axis=1, shape=(None, None))
 
 
 @translates("teletensor.unique_rows.default")
@@ -120,11 +159,14 @@ def _unique_rows(b: Builder, input: Value, consecutive: bool) -> list[Value]:  #
     columns = input.shape[1] if input.shape is not None else None
     if not consecutive:
         work = _UNIQUE_TYPES.get(input.dtype, input.dtype)
-        rows, _, places, counts = b.op(
-            "Unique", b.cast(input, work), axis=0, sorted=1, outputs=4, dtype=[work, _C.int64, _C.int64, _C.int64],
-            shape=[(None, columns), (None,), (None,), (None,)],
+        compared = b.cast(input, work)
+        if is_float(input.dtype):
+            work, compared = _C.int64, _ranks(b, compared)
+        _, first, places, counts = b.op(
+            "Unique", compared, axis=0, sorted=1, outputs=4, dtype=[work, _C.int64, _C.int64, _C.int64],
+            shape=[(None, None), (None,), (None,), (None,)],
         )  # fmt: skip
-        return [b.cast(rows, input.dtype), places, counts]
+        return [b.op("Gather", input, first, axis=0, shape=(None, columns)), places, counts]
     count = b.size(input, 0)
     work = b.cast(input, _C.int64) if input.dtype is _C.bool else input
     is_same = b.op("Equal", b.slice(work, 0, 1, 2**62), b.slice(work, 0, 0, -1))
