@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.machinery
-import importlib.util
+import os
 import sys
 from types import ModuleType
 from typing import Any
@@ -63,6 +63,23 @@ def path_of_code(path: str) -> str | None:
     return None
 
 
+def _imported(path: str) -> ModuleType:
+    """The module of a path. Its packages are imported first: an import of the module alone holds its lock while it waits for theirs,
+    and a thread that imports a package may wait for the module."""
+    package = path.rpartition(".")[0]
+    if package:
+        _imported(package)
+    return importlib.import_module(path)
+
+
+def _file_of(code: str) -> str | None:
+    """The file of a module below this package. Nothing is imported: finders are called under the lock of all imports."""
+    parent, _, _ = code.rpartition(".")
+    folder = os.path.join(os.path.dirname(__file__), *parent.split("."))
+    found = importlib.machinery.PathFinder.find_spec(_ROOT + code, [folder])
+    return None if found is None else found.origin
+
+
 class _Loader:  # a loader by its methods: importlib.abc imports slow modules
     def __init__(self, code: str) -> None:
         self.code = code
@@ -72,7 +89,7 @@ class _Loader:  # a loader by its methods: importlib.abc imports slow modules
 
     def exec_module(self, module: ModuleType) -> None:
         """Gives the module the names of the one with the code."""
-        code = importlib.import_module(self.code)
+        code = _imported(self.code)
         module.__doc__ = f"{module.__name__}: another path of {self.code}."
         module.__all__ = [*getattr(code, "__all__", [name for name in dir(code) if not name.startswith("_")])]
 
@@ -92,8 +109,10 @@ def spec_of(name: str) -> importlib.machinery.ModuleSpec | None:
     code = path_of_code(name.removeprefix(_ROOT)) if name.startswith(_ROOT) else None
     if code is None:
         return None
-    try:
-        found = importlib.util.find_spec(_ROOT + code)
-    except ModuleNotFoundError:  # a parent is missing or is no package
-        found = None
-    return None if found is None else importlib.machinery.ModuleSpec(name, _Loader(_ROOT + code), is_package=True)
+    while (file := _file_of(code)) is None:
+        code = path_of_code(code)  # a path of the table may lead to another one
+        if code is None:
+            return None
+    spec = importlib.machinery.ModuleSpec(name, _Loader(_ROOT + code), origin=file, is_package=True)
+    spec.has_location = True  # inspect and debuggers show the code
+    return spec

@@ -1,6 +1,7 @@
 """Paths of quantization modules whose code has another path: the table of _older_paths.py."""
 
 import importlib
+import inspect
 import subprocess
 import sys
 
@@ -85,3 +86,73 @@ def test_unchanged_programs_import_them():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout == "imported\n", done.stderr
+
+
+def run(program: str, *arguments: str) -> str:
+    """What a program prints in an interpreter of its own."""
+    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False, timeout=120)
+    return done.stdout or done.stderr
+
+
+def test_finding_a_path_imports_nothing():
+    """Finders are called under the lock of all imports: one that waits for a module's lock may wait for good."""
+    program = (
+        "import sys, teletensor\n"
+        "from teletensor import _older_paths\n"
+        "before = set(sys.modules)\n"
+        "assert _older_paths.spec_of('teletensor.quantization.observer').origin.endswith('observer.py')\n"
+        "assert _older_paths.spec_of('teletensor.nn.quantized.nothing') is None\n"
+        "print(sorted(set(sys.modules) - before))\n"
+    )
+    assert run(program) == "[]\n"
+
+
+def test_the_package_imports_none_of_its_modules():
+    """Otherwise a thread that imports it and one that imports such a module wait for each other."""
+    program = (
+        "import sys, teletensor.ao.quantization\n"
+        "print([name for name in sys.modules if name.startswith('teletensor.ao.quantization.')])\n"
+    )
+    assert run(program) == "[]\n"
+
+
+def test_names_of_the_package_are_those_of_its_modules():
+    package = importlib.import_module("teletensor.ao.quantization")
+    for module in ("fake_quantize", "observer", "qconfig", "qconfig_mapping", "quantization_mappings"):
+        code = importlib.import_module(f"teletensor.ao.quantization.{module}")
+        assert [name for name in code.__all__ if getattr(package, name) is not getattr(code, name)] == []
+        assert set(code.__all__) <= set(package.__all__) <= set(dir(package))
+
+
+IN_THREADS = """
+import importlib, sys, threading, teletensor
+names = sys.argv[1:]
+start, errors = threading.Barrier(len(names)), []
+def load(name):
+    start.wait()
+    try:
+        importlib.import_module("teletensor." + name)
+    except BaseException as error:
+        errors.append((name, repr(error)))
+threads = [threading.Thread(target=load, args=(name,), name=name, daemon=True) for name in names]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join(20)
+print(errors, [thread.name for thread in threads if thread.is_alive()])
+"""
+
+
+def test_imports_in_several_threads():
+    names = (
+        "quantization.observer ao.quantization.observer ao.quantization quantization nn.quantized nn.qat nn.intrinsic "
+        "ao.quantization.fake_quantize quantization.qconfig nn.quantizable ao.quantization.quantize torchao.quantization.pt2e.observer"
+    )
+    for _ in range(3):
+        assert run(IN_THREADS, *names.split()) == "[] []\n"
+
+
+def test_source_of_an_older_path_is_the_code(torch):
+    found = importlib.import_module(f"{torch.__name__}.quantization.observer")
+    code = importlib.import_module(f"{torch.__name__}.ao.quantization.observer")
+    assert inspect.getsource(found) == inspect.getsource(code)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ....ao.quantization import *  # noqa: F403
-from ....ao.quantization import HistogramObserver
+from ....ao.quantization import HistogramObserver, fake_quantize, observer, utils
 from ....ao.quantization._fake_quantize import FakeQuantize, FixedQParamsFakeQuantize, FusedMovingAvgObsFakeQuantize
 from ....ao.quantization._observers import (
     FixedQParamsObserver,
