@@ -282,7 +282,7 @@ def broadcast_coo(tensor: SparseTensor, size: tuple[int, ...]) -> SparseTensor:
         for d in reversed(grown):
             rows[d], place = place % size[d], place // size[d]
     keeps_order = grown == list(range(len(grown)))
-    return coo(torch.stack(rows), values, size, tensor._coalesced and keeps_order, tensor._dense_source)
+    return coo(torch.stack(rows) if rows else tensor._coo, values, size, tensor._coalesced and keeps_order, tensor._dense_source)
 
 
 def _times_dense(tensor: SparseTensor, dense: Tensor) -> SparseTensor:

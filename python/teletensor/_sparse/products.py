@@ -400,7 +400,12 @@ def _addr(arguments: list, into: list | None) -> Tensor:
         raise not_implemented("addr", first if isinstance(first, SparseTensor) else second)
     if beta != 0:
         raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
-    return _received(torch.outer(first, second) * alpha, into)
+    kind = _C.promote_types(_C.promote_types(input.dtype, first.dtype), second.dtype)
+    result = torch.outer(first.to(kind), second.to(kind)) * alpha
+    if into is None and _C.is_grad_enabled() and input.requires_grad:
+        values = input._elements.to(kind)
+        result = result - torch.where(torch.zeros_like(values, dtype=_C.bool), values, 0).sum()  # the gradient is 0, not None
+    return _received(result, into)
 
 
 handlers.update(

@@ -183,3 +183,29 @@ def test_products_of_vectors() -> None:
         torch.testing.assert_close(function(s), function(v))
         found, wanted = (torch.autograd.grad(function(x).square().sum(), [x])[0] for x in (s, v))
         torch.testing.assert_close(found.to_dense(), wanted.sparse_mask(s.detach()).to_dense())
+
+
+def test_products_of_tensors_without_sparse_dimensions() -> None:
+    s = torch.sparse_coo_tensor(torch.zeros(0, 2, dtype=torch.int64), torch.tensor([[1.0], [2.0]]), (1,))
+    other = torch.tensor([1.0, 2, 3])
+    leaf = s.clone().requires_grad_()
+    product = leaf * other
+    assert product.shape == (3,) and product.sparse_dim() == 0 and product.to_dense().tolist() == [3, 6, 9]
+    (gradient,) = torch.autograd.grad(product.to_dense().sum(), [leaf])
+    assert gradient.shape == (1,) and gradient._values().unique().tolist() == [6]
+    s.mul_(other)
+    assert s.shape == (3,) and s.sparse_dim() == 0 and s.to_dense().tolist() == [3, 6, 9]
+
+
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr"])
+def test_outer_products_without_the_input_have_a_gradient_of_zeros_for_it(layout: str) -> None:
+    s = (_matrix(layout) * torch.inf).requires_grad_()
+    v, w = _dense(3).float().requires_grad_(), _dense(4).float()
+    product = torch.addr(s, v, w, beta=0, alpha=2)
+    assert product.dtype is torch.float64
+    torch.testing.assert_close(product, 2 * torch.outer(v, w).double())
+    zeros, gradient = torch.autograd.grad(product.sum(), [s, v])
+    assert zeros.layout == s.layout and zeros.shape == s.shape and zeros.values().tolist() == [0] * 6
+    torch.testing.assert_close(gradient, (2 * w.sum()).expand(3))
+    with torch.no_grad():
+        assert not torch.addr(s, v, w, beta=0).requires_grad
