@@ -37,7 +37,7 @@ std::vector<Tensor> tensors_of(absl::Span<const tt::client::Tensor> handles) {
 
 bool must_be_exact(const TraceOptions& options) {
   const char* const set = std::getenv("TELETENSOR_EXACT_PROGRAMS");
-  return options.exact || (set != nullptr && std::string_view(set) != "" && std::string_view(set) != "0");
+  return options.exact || (set != nullptr && *set != '\0' && std::string_view(set) != "0");
 }
 
 }  // namespace

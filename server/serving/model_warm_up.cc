@@ -51,6 +51,7 @@ void ModelVersion::run_zeros(int64_t rows) {
     ModelInstance& instance = *instances_[i];
     const ModelInstance::Use use(instance);
     std::vector<Tensor> inputs;
+    inputs.reserve(entry_->inputs.size());
     for (const ModelPort& port : entry_->inputs) {
       inputs.push_back(zeros_on_host(zero_sizes(port, rows), port.dtype));
     }

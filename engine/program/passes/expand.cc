@@ -135,6 +135,7 @@ std::optional<Program> expand(const Program& program, const ProgramInputs& input
   tensors.insert(tensors.end(), inputs.written.begin(), inputs.written.end());
   const std::vector<Tensor> given = tensors;
   std::vector<const TensorMeta*> metas;
+  metas.reserve(given.size());
   for (const Tensor& tensor : given) metas.push_back(tensor.get());
   const UseDefs uses(program);
   const absl::Span<const Slot> read = uses.inputs();

@@ -155,6 +155,7 @@ Recomputed recompute(const std::vector<bool>& is_backward, const ProgramTypes* t
   Recomputation recomputation(is_backward, *program);
   if (has_budget) {
     std::vector<bool> is_again;
+    is_again.reserve(instructions.size());
     for (size_t i = 0; i < instructions.size(); ++i) is_again.push_back(recomputation.is_again(i));
     const BudgetChoice choice = choose_within_budget(*program, *types, inputs, is_backward, is_again, budget);
     recomputed.all_bytes = choice.all_bytes;
