@@ -163,9 +163,10 @@ absl::StatusOr<InferResult> ModelVersion::infer(const InferRequest& request) {
     } else {
       work.key.clear();
       work.states = &(*sequence)->states;
-      work.begins = work.states->empty();
+      work.begins = !(*sequence)->has_begun;
       status = check_states(&work);
       if (status.ok()) status = batcher_->run(work);
+      if (status.ok()) (*sequence)->has_begun = true;
       end_sequence(request, *sequence);
     }
   } else if (status.ok()) {

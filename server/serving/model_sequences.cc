@@ -69,7 +69,7 @@ void ModelVersion::end_sequence(const InferRequest& request, const std::shared_p
   sequence->is_busy = false;
   sequence->used = Clock::now();
   sequences_changed_.notify_all();
-  if (!request.sequence_end) return;
+  if (!request.sequence_end && sequence->has_begun) return;
   const auto found = sequences_.find({request.principal, request.sequence});
   if (found != sequences_.end() && found->second == sequence) sequences_.erase(found);
 }

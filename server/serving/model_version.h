@@ -88,6 +88,7 @@ class ModelVersion {
   struct Sequence {
     // Of the entry, then those of sequence_ports_; used by the request for which is_busy is set.
     std::vector<Tensor> states;
+    bool has_begun = false;  // a request has succeeded; used as `states`
     // Guarded by sequences_mutex_:
     bool is_busy = false;
     std::chrono::steady_clock::time_point used;
@@ -103,6 +104,8 @@ class ModelVersion {
   absl::Status prepare(const InferRequest& request, Work* work) const;
   // Finds or begins a request's sequence, and reserves it: waits while another request of the sequence runs.
   absl::StatusOr<std::shared_ptr<Sequence>> begin_sequence(const InferRequest& request);
+  // Lets the next request of the sequence run. The sequence ends if the request says so, or none of it has succeeded:
+  // the states would be those of the start, but the model would not be told so.
   void end_sequence(const InferRequest& request, const std::shared_ptr<Sequence>& sequence);
   void execute(size_t instance, absl::Span<Batcher::Job* const> batch);
   // Throws Error.

@@ -73,6 +73,15 @@ STATES = {
 }
 
 
+INVERSE = {
+    "output": [{"name": "y"}],
+    "sequence_batching": {
+        "control_input": [{"name": "start", "control": [{"kind": "CONTROL_SEQUENCE_START", "fp32_false_true": [0, 1]}]}],
+        "state": [{"input_name": "before", "output_name": "after", "data_type": "TYPE_FP32", "dims": [1]}],
+    },
+}
+
+
 @pytest.fixture(scope="module", params=["KIND_CPU", "KIND_GPU"])
 def served(_engine, tmp_path_factory, request):
     folder = tmp_path_factory.mktemp("sequences")
@@ -83,8 +92,15 @@ def served(_engine, tmp_path_factory, request):
         return total.add_(x)
 
     serving.save(total, models / "total/1", torch.zeros(2), states={"total": torch.zeros(2)})
+
+    def inverse(x, start, before):
+        after = torch.where(start > 0, torch.full((1,), 100.0), before) + x
+        return after, after + 0 * torch.linalg.inv(x.reshape(1, 1) - 13).reshape(1)
+
+    names = {"input_names": ["x", "start", "before"], "output_names": ["after", "y"]}
+    serving.save(inverse, models / "inverse/1", [torch.ones(1)] * 3, dynamic_batch=False, **names)
     write_onnx(models / "converted/1")
-    for name, config in {"cell": {}, "total": {}, "converted": STATES}.items():
+    for name, config in {"cell": {}, "total": {}, "inverse": INVERSE, "converted": STATES}.items():
         (models / name / "config.json").write_text(json.dumps({**config, "instance_group": [{"kind": request.param}]}))
     server = Served(folder, models, *converter(folder))
     yield server
@@ -166,6 +182,23 @@ def test_states_and_controls_of_a_converted_model(protocol):
     metadata = client.get_model_metadata("converted")
     names = [p["name"] if isinstance(p, dict) else p.name for p in (metadata["inputs"] if isinstance(metadata, dict) else metadata.inputs)]
     assert names == ["x"]
+
+
+def test_a_sequence_whose_first_request_fails_has_not_begun(protocol):
+    """Else the next request would begin from zeros, and the model would not be told that it is the first."""
+
+    def inverse(value, **parameters):
+        return ask(protocol, "inverse", 5, x=np.full(1, value, "float32"), **parameters).as_numpy("y").tolist()
+
+    for _ in range(2):  # the second time, a sequence that exists begins again
+        with pytest.raises(Exception, match="singular"):
+            inverse(13, start=True)  # x - 13 has no inverse
+        with pytest.raises(Exception, match="expected a request with sequence_start"):
+            inverse(1)
+        assert inverse(1, start=True) == [101]
+        with pytest.raises(Exception, match="singular"):
+            inverse(13)
+        assert inverse(2) == [103]  # the failed request has changed nothing
 
 
 @pytest.mark.parametrize(
