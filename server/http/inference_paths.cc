@@ -39,6 +39,7 @@ InferencePaths::Head::Head(absl::string_view text) {
   path = std::string(words[1].substr(0, words[1].find('?')));
   keeps_open = words[2] != "HTTP/1.0";
   bool has_length = false;
+  std::string accepted;
   for (size_t i = 1; i < lines.size(); ++i) {
     const absl::string_view line = lines[i];
     if (std::any_of(line.begin(), line.end(),
@@ -84,9 +85,10 @@ InferencePaths::Head::Head(absl::string_view text) {
       // Two of them would be applied one after the other.
       coding = coding == ContentCoding::kIdentity ? parse_coding(value) : ContentCoding::kUnknown;
     } else if (name == "accept-encoding") {
-      accepts = accepted_coding(value);
+      absl::StrAppend(&accepted, value, ",");  // several of them are one list (RFC 9110, 5.3)
     }
   }
+  accepts = accepted_coding(accepted);
   is_valid = method == "GET" || method == "POST";
 }
 

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace tt::server {
 
@@ -17,16 +18,17 @@ enum class ContentCoding : uint8_t { kIdentity, kGzip, kDeflate, kUnknown };
 
 // The value of Content-Encoding; several codings are kUnknown.
 ContentCoding parse_coding(absl::string_view value);
-// The coding of a response that Accept-Encoding prefers: kIdentity unless it names gzip or deflate.
+// The coding of a response that Accept-Encoding prefers: kIdentity unless it names gzip or deflate, with a larger
+// weight than identity if it names that. "*" names none.
 ContentCoding accepted_coding(absl::string_view value);
 // "gzip", "deflate"; empty for others.
 absl::string_view coding_name(ContentCoding coding);
 
-// Returns what was compressed. `charge` reserves further bytes of memory, and fails if there are none.
-// INVALID_ARGUMENT if the bytes are damaged or incomplete, or others follow them; OUT_OF_RANGE if the result is
-// larger than `max_bytes`.
-absl::StatusOr<std::string> decompressed(ContentCoding coding, absl::string_view bytes, uint64_t max_bytes,
-                                         absl::FunctionRef<absl::Status(uint64_t more)> charge);
+// Returns what was compressed; `parts` are its bytes in order. `charge` reserves the memory of a larger result, to
+// which the smaller one is copied, and fails if there is none. INVALID_ARGUMENT if the bytes are damaged or incomplete,
+// or others follow them; OUT_OF_RANGE if the result is larger than `max_bytes`.
+absl::StatusOr<std::string> decompressed(ContentCoding coding, absl::Span<const absl::string_view> parts,
+                                         uint64_t max_bytes, absl::FunctionRef<absl::Status(uint64_t bytes)> charge);
 // The largest number of bytes that compressed() returns for `bytes`.
 uint64_t compressed_bound(uint64_t bytes);
 // Requires kGzip or kDeflate. Empty if memory is exhausted.

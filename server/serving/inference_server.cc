@@ -78,12 +78,14 @@ absl::StatusOr<InferenceServer::Inflight> InferenceServer::begin(uint64_t bytes)
                                                    options_.inflight_bytes, " bytes together; try again later"));
 }
 
-absl::StatusOr<std::string> InferenceServer::decompress(ContentCoding coding, absl::string_view bytes,
-                                                        std::vector<Inflight>* charged) {
-  return decompressed(coding, bytes, options_.request_bytes, [&](uint64_t more) {
-    absl::StatusOr<Inflight> inflight = begin(more);
+absl::StatusOr<std::string> InferenceServer::decompress(ContentCoding coding, absl::Span<const absl::string_view> parts,
+                                                        uint64_t max_bytes, Inflight* charged) {
+  Inflight copied;  // while the result grows, it exists twice
+  return decompressed(coding, parts, max_bytes, [&](uint64_t bytes) {
+    absl::StatusOr<Inflight> inflight = begin(bytes);
     if (!inflight.ok()) return inflight.status();
-    charged->push_back(*std::move(inflight));
+    copied = std::move(*charged);
+    *charged = *std::move(inflight);
     return absl::OkStatus();
   });
 }

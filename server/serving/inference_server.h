@@ -51,21 +51,30 @@ class InferenceServer {
     Inflight() = default;
     Inflight(InferenceServer* server, uint64_t bytes) : server_(server), bytes_(bytes) {}
     Inflight(Inflight&& other) noexcept : server_(std::exchange(other.server_, nullptr)), bytes_(other.bytes_) {}
-    Inflight& operator=(Inflight&&) = delete;
-    ~Inflight() {
+    Inflight& operator=(Inflight&& other) noexcept {
+      if (this == &other) return *this;
+      release();
+      server_ = std::exchange(other.server_, nullptr);
+      bytes_ = other.bytes_;
+      return *this;
+    }
+    ~Inflight() { release(); }
+
+   private:
+    void release() {
       if (server_ != nullptr) server_->inflight_.fetch_sub(bytes_, std::memory_order_relaxed);
     }
 
-   private:
     InferenceServer* server_ = nullptr;
     uint64_t bytes_ = 0;
   };
   // RESOURCE_EXHAUSTED if requests in progress would have too many bytes.
   absl::StatusOr<Inflight> begin(uint64_t bytes);
 
-  // A request's bytes, of which `bytes` are the compressed form: at most request_bytes. They are counted while
-  // `charged` exists, which is added to. OUT_OF_RANGE if they are more, INVALID_ARGUMENT if they are damaged.
-  absl::StatusOr<std::string> decompress(ContentCoding coding, absl::string_view bytes, std::vector<Inflight>* charged);
+  // A request's bytes, at most `max_bytes`, of which `parts` are the compressed form. They are counted while `charged`
+  // exists, which is replaced. OUT_OF_RANGE if they are more, INVALID_ARGUMENT if they are damaged.
+  absl::StatusOr<std::string> decompress(ContentCoding coding, absl::Span<const absl::string_view> parts,
+                                         uint64_t max_bytes, Inflight* charged);
 
   absl::StatusOr<std::shared_ptr<ModelVersion>> find(const Principal& caller, const std::string& name,
                                                      const std::string& version) const;

@@ -50,18 +50,21 @@ class MessageCoding : public grpc::ProtoBufferReader {
   }
 };
 
-// Replaces a compressed message by its contents, which are counted while `charged` exists.
-absl::Status decompress(InferenceServer& server, grpc::ByteBuffer* bytes,
-                        std::vector<InferenceServer::Inflight>* charged) {
+// Replaces a compressed message by its contents, at most `max_bytes`, which are counted while `charged` exists.
+absl::Status decompress(InferenceServer& server, grpc::ByteBuffer* bytes, uint64_t max_bytes,
+                        InferenceServer::Inflight* charged) {
   const ContentCoding coding = MessageCoding(bytes).coding();
   if (coding == ContentCoding::kIdentity) return absl::OkStatus();
   if (coding == ContentCoding::kUnknown) {
-    return absl::UnimplementedError("[ModelInfer] expected a request compressed with gzip or deflate");
+    return absl::UnimplementedError("[v2] expected a request compressed with gzip or deflate");
   }
-  grpc::Slice whole;
-  if (!bytes->DumpToSingleSlice(&whole).ok()) return absl::InternalError("[ModelInfer] internal error");
-  absl::StatusOr<std::string> plain =
-      server.decompress(coding, {reinterpret_cast<const char*>(whole.begin()), whole.size()}, charged);
+  std::vector<grpc::Slice> slices;
+  if (!bytes->Dump(&slices).ok()) return absl::InternalError("[v2] internal error");
+  std::vector<absl::string_view> parts;
+  for (const grpc::Slice& slice : slices) {
+    parts.emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  absl::StatusOr<std::string> plain = server.decompress(coding, parts, max_bytes, charged);
   if (!plain.ok()) return plain.status();
   auto* owned = new std::string(*std::move(plain));
   const grpc::Slice slice(
@@ -105,18 +108,23 @@ void InferenceService::add(
   const auto check = [this, right](const grpc::ServerContext& context) {
     return server_.caller(credentials_of(context), right).status();
   };
-  const auto handle = [this, right, run = std::move(run)](grpc::ServerContext* context, const Request* request,
-                                                          Reply* reply) {
+  const auto handle = [this, right, max_bytes = limits.bytes, run = std::move(run)](
+                          grpc::ServerContext* context, grpc::ByteBuffer* bytes, Reply* reply) {
     const absl::StatusOr<Principal> caller = server_.caller(credentials_of(*context), right);
     if (!caller.ok()) return to_grpc(caller.status());
-    return to_grpc(run(*caller, *context, *request, reply));
+    InferenceServer::Inflight charged;
+    absl::Status status = decompress(server_, bytes, max_bytes, &charged);
+    Request request;
+    if (status.ok()) status = parse_request(bytes, &request);
+    if (!status.ok()) return admission_.refuse(*context, status);
+    return to_grpc(run(*caller, *context, request, reply));
   };
   // Probes, which everybody may send, neither take the places of inference nor show that a peer has a token.
   const bool is_probe = right == Right::kNone;
   RequestLimits own = limits;
   own.authenticates = !is_probe;
   const auto kind = is_probe ? CallAdmission::Kind::kReflection : CallAdmission::Kind::kInference;
-  MarkMethodStreamed(index, unary_handler<Request, Reply>(admission_, kind, check, handle, own));
+  MarkMethodStreamed(index, unary_handler_of_bytes<Reply>(admission_, kind, check, handle, own));
 }
 
 // In the order of the service's declaration, because gRPC identifies methods by index.
@@ -202,8 +210,10 @@ InferenceService::InferenceService(InferenceServer& server, CallAdmission& admis
 grpc::Status InferenceService::infer(grpc::ServerContext* context, grpc::ByteBuffer* bytes, ModelInferResponse* reply) {
   const absl::StatusOr<Principal> caller = server_.caller(credentials_of(*context), Right::kInfer);
   if (!caller.ok()) return to_grpc(caller.status());
-  std::vector<InferenceServer::Inflight> charged;
-  if (const absl::Status status = decompress(server_, bytes, &charged); !status.ok()) return to_grpc(status);
+  InferenceServer::Inflight charged;
+  if (const absl::Status status = decompress(server_, bytes, server_.options().request_bytes, &charged); !status.ok()) {
+    return to_grpc(status);
+  }
   const absl::StatusOr<InferenceServer::Inflight> inflight = server_.begin(parsed_bytes(*bytes));
   if (!inflight.ok()) return to_grpc(inflight.status());
   ModelInferRequest request;
@@ -217,8 +227,10 @@ absl::Status InferenceService::answer(const Principal& caller, const grpc::Serve
     return absl::ResourceExhaustedError(absl::StrCat("[ModelStreamInfer] expected a request of at most ",
                                                      server_.options().request_bytes, " bytes, got ", bytes->Length()));
   }
-  std::vector<InferenceServer::Inflight> charged;
-  if (absl::Status status = decompress(server_, bytes, &charged); !status.ok()) return status;
+  InferenceServer::Inflight charged;
+  if (absl::Status status = decompress(server_, bytes, server_.options().request_bytes, &charged); !status.ok()) {
+    return status;
+  }
   const absl::StatusOr<InferenceServer::Inflight> inflight = server_.begin(parsed_bytes(*bytes));
   if (!inflight.ok()) return inflight.status();
   if (absl::Status parsed = parse_request(bytes, request); !parsed.ok()) return parsed;

@@ -77,10 +77,11 @@ std::optional<ModelPath> model_path(const std::vector<std::string>& parts) {
   return path;
 }
 
-// Replaces the body by the compressed one, which is charged meanwhile.
+// Replaces the body by the compressed one, which is charged meanwhile; does nothing if there is no room for it, because
+// the inference has been done.
 void compress(InferenceServer& server, ContentCoding coding, RestResponse* response) {
   const auto inflight = server.begin(compressed_bound(response->body.size()));
-  require_ok(inflight.status());
+  if (!inflight.ok()) return;
   std::string body = compressed(coding, response->body);
   if (body.empty()) return;  // memory is exhausted
   response->body = std::move(body);
@@ -285,8 +286,8 @@ RestResponse answer(InferenceServer& server, const Principal& caller, const Rest
 
 // Answers a request with a compressed body, whose contents are charged while it is in progress.
 RestResponse answer_compressed(InferenceServer& server, const Principal& caller, const RestRequest& request) {
-  std::vector<InferenceServer::Inflight> charged;
-  const auto body = server.decompress(request.coding, request.body, &charged);
+  InferenceServer::Inflight charged;
+  const auto body = server.decompress(request.coding, {request.body}, server.options().request_bytes, &charged);
   require_ok(body.status());
   RestRequest plain = request;
   plain.coding = ContentCoding::kIdentity;
@@ -307,8 +308,9 @@ RestResponse answer_rest(InferenceServer& server, const RestRequest& request) {
   try {
     const absl::StatusOr<Principal> caller = server.caller({request.authorization}, rest_right(request.path));
     if (!caller.ok()) return error_response(caller.status());
-    return request.coding == ContentCoding::kIdentity ? answer(server, *caller, request)
-                                                      : answer_compressed(server, *caller, request);
+    const bool has_body = request.method == "POST" || !request.body.empty();
+    return request.coding == ContentCoding::kIdentity || !has_body ? answer(server, *caller, request)
+                                                                   : answer_compressed(server, *caller, request);
   } catch (const Refused& refused) {
     return error_response(refused.status);
   } catch (const std::exception&) {

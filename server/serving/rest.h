@@ -22,7 +22,7 @@ struct RestRequest {
   std::string authorization;     // headers; empty: absent
   size_t json_bytes = SIZE_MAX;  // Inference-Header-Content-Length, of the plain body; SIZE_MAX: absent
   absl::string_view body;
-  ContentCoding coding = ContentCoding::kIdentity;   // of the body; not kUnknown
+  ContentCoding coding = ContentCoding::kIdentity;   // of the body; kUnknown only without one
   ContentCoding accepts = ContentCoding::kIdentity;  // for the response
   bool is_local = false;                             // the caller is on this host
   std::function<bool()> is_cancelled;

@@ -17,27 +17,43 @@ from teletensor import serving
 from tests.conftest import IN_PROCESS
 from tests.python.serving.served import TIMEOUT, Served, grpc_inputs
 
+grpc = pytest.importorskip("grpc")
 grpcclient = pytest.importorskip("tritonclient.grpc")
 httpclient = pytest.importorskip("tritonclient.http")
+service_pb2, service_pb2_grpc = grpcclient.service_pb2, grpcclient.service_pb2_grpc
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
 
 LIMIT = 1 << 20  # bytes of a request
+INFLIGHT = 16 * LIMIT  # of all
 
 
 @pytest.fixture(scope="module")
 def served(_engine, tmp_path_factory):
     folder = tmp_path_factory.mktemp("compression")
     serving.save(lambda x: x * 2, folder / "models/double/1", torch.ones(2, 4), output_names=["y"])
-    server = Served(folder, folder / "models", "--model-request-limit", str(LIMIT), "--model-inflight-limit", str(4 * LIMIT))
+
+    def count(x, calls):
+        calls.add_(x)
+        return calls.repeat((INFLIGHT - 8192) // 4)  # there is room for the answer, but not for a compressed one beside it
+
+    serving.save(count, folder / "models/count/1", torch.ones(1), states={"calls": torch.zeros(1)}, output_names=["y"])
+    server = Served(folder, folder / "models", "--model-request-limit", str(LIMIT), "--model-inflight-limit", str(INFLIGHT))
     yield server
     server.stop()
 
 
-def post(served, body: bytes, path="/v2/models/double/infer", **headers):
+def send(served, method: str, path: str, body: bytes, *headers: tuple[str, str]):
     connection = http.client.HTTPConnection(served.http_address, timeout=30)
-    connection.request("POST", path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+    connection.putrequest(method, path, skip_accept_encoding=True)
+    for name, value in (*headers, *([("Content-Length", str(len(body)))] if body or method == "POST" else [])):
+        connection.putheader(name, value)
+    connection.endheaders(body)
     response = connection.getresponse()
     return response.status, dict(response.getheaders()), response.read()
+
+
+def post(served, body: bytes, path="/v2/models/double/infer", **headers):
+    return send(served, "POST", path, body, *((name.replace("_", "-"), value) for name, value in headers.items()))
 
 
 def request_of(x: np.ndarray) -> bytes:
@@ -79,18 +95,51 @@ def test_headers(served, coding):
 
 @pytest.mark.parametrize(
     ("accepted", "coding"),
-    [("gzip, deflate", "gzip"), ("deflate;q=1, gzip;q=0.5", "deflate"), ("br, *", None), ("gzip;q=0", None), ("gzip;q=x", None)],
-)
+    [
+        ("gzip, deflate", "gzip"), ("deflate;q=1, gzip;q=0.5", "deflate"), ("br, *", None), ("gzip;q=0", None), ("gzip;q=x", None),
+        ("identity;q=1, gzip;q=0.1", None), ("identity, gzip;q=0.9", None), ("gzip, identity;q=0.5", "gzip"),
+        ("gzip;q=0.1, identity;q=0", "gzip"), ("gzip;q=0.5, ,", "gzip"),
+    ],
+)  # fmt: skip
 def test_accepted_codings(served, accepted, coding):
     status, headers, _ = post(served, request_of(np.ones((2, 4), "float32")), Accept_Encoding=accepted)
     assert status == 200 and headers.get("Content-Encoding") == coding
+
+
+def test_several_headers_of_accepted_codings_are_one_list(served):
+    def coding(*values):
+        headers = [("Accept-Encoding", value) for value in values]
+        found = send(served, "POST", "/v2/models/double/infer", request_of(np.ones((2, 4), "float32")), *headers)
+        assert found[0] == 200
+        return found[1].get("Content-Encoding")
+
+    assert coding("deflate", "br") == "deflate"
+    assert coding("gzip;q=0.5", "deflate;q=0.8") == coding("deflate;q=0.8", "gzip;q=0.5") == "deflate"
+    assert coding("identity", "gzip;q=0.1") is None
+
+
+def test_requests_without_a_body_may_name_a_coding(served):
+    for path in ("/v2/health/live", "/v2/models/double", "/v2"):
+        for coding in ("gzip", "deflate", "br"):
+            assert send(served, "GET", path, b"", ("Content-Encoding", coding))[0] == 200
+
+
+def test_an_answer_that_is_too_large_to_be_compressed_is_sent_as_it_is(served):
+    """The inference has been done: a client that is refused would send it again, and a sequence would count it twice."""
+    for i in range(3):
+        body = {"parameters": {"sequence_id": 9, "sequence_start": i == 0, "binary_data_output": True}}
+        body["inputs"] = [{"name": "x", "shape": [1], "datatype": "FP32", "data": [1]}]
+        status, headers, answer = post(served, json.dumps(body).encode(), "/v2/models/count/infer", Accept_Encoding="gzip")
+        assert status == 200 and "Content-Encoding" not in headers
+        values = np.frombuffer(answer[int(headers["Inference-Header-Content-Length"]) :], "float32")
+        assert values.nbytes == INFLIGHT - 8192 and (values == i + 1).all()
 
 
 def test_errors_and_other_calls_accept_codings(served):
     status, headers, body = post(served, b"{}", Accept_Encoding="gzip")
     assert status == 400 and "Content-Encoding" not in headers and b"error" in body
     status, _, body = post(served, gzip.compress(b'{"ready": true}'), "/v2/repository/index", Content_Encoding="gzip")
-    assert status == 200 and json.loads(body)[0]["name"] == "double"
+    assert status == 200 and {"name": "double", "version": "1", "state": "READY"} in json.loads(body)
 
 
 @pytest.mark.parametrize(
@@ -160,3 +209,29 @@ def test_large_contents_of_small_grpc_requests_are_refused(served, algorithm):
         served.grpc.infer("double", grpc_inputs(grpcclient, x=zeros), compression_algorithm=algorithm)
     x = np.ones((2, 4), "float32")
     np.testing.assert_array_equal(served.grpc.infer("double", grpc_inputs(grpcclient, x=x)).as_numpy("y"), 2 * x)
+
+
+@pytest.mark.parametrize("compression", [grpc.Compression.Gzip, grpc.Compression.Deflate])
+def test_other_grpc_calls(served, compression):
+    """Channels with compression compress the requests of all calls."""
+    with grpc.insecure_channel(served.address, compression=compression) as channel:
+        stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+        assert stub.ServerLive(service_pb2.ServerLiveRequest()).live
+        assert stub.ModelMetadata(service_pb2.ModelMetadataRequest(name="double")).name == "double"
+        with pytest.raises(grpc.RpcError, match="expected the name of a model, got 'ddd") as error:
+            stub.ModelMetadata(service_pb2.ModelMetadataRequest(name="d" * 500))
+        assert error.value.code() == grpc.StatusCode.NOT_FOUND
+        load = service_pb2.RepositoryModelLoadRequest(model_name="double")
+        load.parameters["config"].string_param = '{"max_batch_size": 7' + " " * 5000 + "}"
+        stub.RepositoryModelLoad(load)
+        assert stub.ModelConfig(service_pb2.ModelConfigRequest(name="double")).config.max_batch_size == 7
+        with pytest.raises(grpc.RpcError, match="at most 65536 bytes once it is decompressed"):
+            stub.ModelMetadata(service_pb2.ModelMetadataRequest(name="d" * 1_000_000))
+        stub.RepositoryModelLoad(service_pb2.RepositoryModelLoadRequest(model_name="double"))
+
+
+@pytest.mark.parametrize("algorithm", ["gzip", "deflate"])
+def test_a_compressed_grpc_request_of_many_packets(served, algorithm):
+    x = np.random.default_rng(0).integers(0, 255, (40_000, 4)).astype("float32")
+    found = served.grpc.infer("double", grpc_inputs(grpcclient, x=x), compression_algorithm=algorithm)
+    np.testing.assert_array_equal(found.as_numpy("y"), 2 * x)

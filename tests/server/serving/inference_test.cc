@@ -507,6 +507,49 @@ TEST_F(RestTest, OutputsAsJsonAreCounted) {
   EXPECT_EQ(ask("POST", "/v2/models/m/infer", as_json + values, as_json.size()).status, 429);
 }
 
+TEST(ContentCoding, DecompressesPartsOfAnySizes) {
+  std::string text;
+  for (int i = 0; i < 50'000; ++i) text += std::to_string(i * 7919 % 10'007);
+  const auto grant = [](uint64_t) { return absl::OkStatus(); };
+  for (const ContentCoding coding : {ContentCoding::kGzip, ContentCoding::kDeflate}) {
+    const std::string bytes = compressed(coding, text);
+    for (const size_t size : {size_t{1}, size_t{7}, size_t{4096}, bytes.size()}) {
+      std::vector<absl::string_view> parts = {""};
+      for (size_t at = 0; at < bytes.size(); at += size) {
+        parts.push_back(absl::string_view(bytes).substr(at, size));
+        if (parts.size() % 3 == 0) parts.push_back("");
+      }
+      EXPECT_EQ(decompressed(coding, parts, text.size(), grant).value(), text) << size;
+      parts.push_back("more");
+      EXPECT_THAT(decompressed(coding, parts, text.size(), grant).status().message(), HasSubstr("further bytes"));
+      parts.assign({absl::string_view(bytes).substr(0, 100), absl::string_view(bytes).substr(100, 50)});
+      EXPECT_THAT(decompressed(coding, parts, text.size(), grant).status().message(), HasSubstr("incomplete"));
+    }
+    EXPECT_THAT(decompressed(coding, {}, text.size(), grant).status().message(), HasSubstr("incomplete"));
+  }
+}
+
+TEST_F(RestTest, DecompressedBytesAreCountedOnce) {
+  write_batched();
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  InferenceServer& server = start({.request_bytes = 2 * kMiB, .inflight_bytes = 4 * kMiB});
+  const std::string bytes = compressed(ContentCoding::kGzip, std::string(3 * kMiB / 2, ' '));
+  InferenceServer::Inflight charged;
+  const auto decompress = [&] {
+    return server.decompress(ContentCoding::kGzip, {bytes}, server.options().request_bytes, &charged).status();
+  };
+  EXPECT_TRUE(decompress().ok());
+  EXPECT_TRUE(server.begin(2 * kMiB).ok());  // it is 2 MiB large, and its smaller copies are gone
+  EXPECT_FALSE(server.begin(2 * kMiB + 1).ok());
+  charged = InferenceServer::Inflight();
+  {
+    const auto other = server.begin(5 * kMiB / 4);  // while it grows from 1 to 2 MiB, both count
+    EXPECT_EQ(decompress().code(), absl::StatusCode::kResourceExhausted);
+    charged = InferenceServer::Inflight();
+  }
+  EXPECT_TRUE(server.begin(4 * kMiB).ok());
+}
+
 TEST_F(RestTest, RefusesInvalidBodies) {
   write_batched();
   start();
