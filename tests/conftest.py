@@ -129,6 +129,20 @@ def _engine(tmp_path_factory):
     assert engine.stop() == 0
 
 
+@pytest.fixture(autouse=True)
+def _the_session_stays():
+    """Fails a test that leaves another session, or none: those that follow it would use an engine without GPUs."""
+
+    def address() -> str | None:
+        connection = sys.modules.get("teletensor._connection")
+        current = None if connection is None or IN_PROCESS else connection._current
+        return None if current is None else current.address
+
+    before = address()
+    yield
+    assert before is None or address() == before, f"the session was {before}, and is {address()}"
+
+
 @pytest.fixture
 def torch(_engine):
     """The package, connected to the engine and reseeded."""

@@ -17,12 +17,10 @@ PADDED = {"embedding"}
 
 # Operators of which no declaration and no rule determines the derivative (in their first sample).
 TWICE_BACKWARD = set("""
-    attention_forward binary_cross_entropy binary_cross_entropy_with_logits cdist cosine_embedding_loss cosine_similarity
-    cumprod gaussian_nll_loss grid_sample grid_tap_weight gru gru_cell huber_loss index_reduce jagged_reduce jagged_softmax kl_div l1_loss
-    log_softmax_backward logcumsumexp lstm lstm_cell lu_factored matrix_exp max_pool3d mvlgamma
-    poisson_nll_loss prelu qr_factored quantile rnn scatter_combine scatter_reduce sgn soft_margin_loss softmax_attention softmax_backward
-    sparse_bsr_mm sparse_coalesce sparse_csr_matmul sparse_csr_mm_extremum sparse_csr_triangular_solve
-    sparse_semi_compress sparse_softmax triplet_margin_loss
+    attention_forward cumprod grid_sample grid_tap_weight gru jagged_reduce jagged_softmax log_softmax_backward
+    logcumsumexp lstm lu_factored matrix_exp max_pool3d qr_factored rnn scatter_combine sgn softmax_attention
+    softmax_backward sparse_bsr_mm sparse_coalesce sparse_csr_matmul sparse_csr_mm_extremum sparse_csr_triangular_solve
+    sparse_semi_compress sparse_softmax
 """.split())
 
 

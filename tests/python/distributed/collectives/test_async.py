@@ -73,7 +73,8 @@ def test_errors_of_receives_from_any_rank(transport_ranks):
 
 
 def test_timeout_of_a_receive_from_any_rank(transport_ranks):
-    assert "timed out" in transport_ranks.run(3, cases.any_source_timeout)[0].lower()
+    message = transport_ranks.run(3, cases.any_source_timeout)[0].lower()
+    assert "timed out" in message or "application timeout" in message  # or gloo has closed the pair already
 
 
 def test_barrier_waits_for_all_ranks(ranks, tmp_path):
