@@ -1065,7 +1065,7 @@ TEST(Rewrite, ThousandsOfAttentions) {
     const Instruction &keys = program.instructions()[2 * k], &call = program.instructions()[2 * k + 1];
     ASSERT_EQ(keys.op, find_op("transpose"));
     ASSERT_EQ(keys.results[0], 4 * kCount + 2 + k);
-    ASSERT_EQ(call.op, find_op("attention"));
+    ASSERT_EQ(call.op, find_op("softmax_attention"));
     ASSERT_EQ(call.args[1].slot, keys.results[0]);
     ASSERT_EQ(call.results[0], 4 * k + 5);
   }
@@ -1102,8 +1102,8 @@ TEST(Rewrite, OneInstructionForTwoCallsOfAPattern) {
     return to_string(program);
   };
   EXPECT_EQ(rewritten(false),
-            "%6 = attention(%1, %1, %1, attn_mask=None, is_causal=False, scale=0.25)\n%8 = add(%6, %1)\nread %8\n");
-  EXPECT_THAT(rewritten(true), HasSubstr("%6 = attention(%2, %2, %1, attn_mask=None, is_causal=False, scale=1)\n"));
+            "%6 = softmax_attention(%1, %1, %1, attn_mask=None, scale=0.25)\n%8 = add(%6, %1)\nread %8\n");
+  EXPECT_THAT(rewritten(true), HasSubstr("%6 = softmax_attention(%2, %2, %1, attn_mask=None, scale=1)\n"));
 }
 
 TEST(Rewrite, KeepsLogarithmsOfSoftmax) {

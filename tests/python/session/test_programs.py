@@ -389,7 +389,7 @@ WRITTEN_OUT = {
     "gelu_tanh": [gelu],
     "gelu_erf": [lambda x: x * 0.5 * (1.0 + torch.erf(x / math.sqrt(2)))],
     "silu": [lambda x: x * torch.sigmoid(x), lambda x: torch.sigmoid(x) * x],
-    "attention": [written_attention],
+    "softmax_attention": [written_attention],
     "cross_entropy": [
         lambda x: F.nll_loss(F.log_softmax(x, 1), torch.arange(96).reshape(2, 48) % 5),
         lambda x: F.nll_loss(F.log_softmax(x[0], -1), torch.arange(5)),
