@@ -61,6 +61,7 @@ absl::Status decompress(InferenceServer& server, grpc::ByteBuffer* bytes, uint64
   std::vector<grpc::Slice> slices;
   if (!bytes->Dump(&slices).ok()) return absl::InternalError("[v2] internal error");
   std::vector<absl::string_view> parts;
+  parts.reserve(slices.size());
   for (const grpc::Slice& slice : slices) {
     parts.emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());
   }
