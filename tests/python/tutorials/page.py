@@ -187,7 +187,8 @@ def run(page: Path) -> None:
                     raise Mismatch(f"expected a block of python, console, output or text, or a title; got {block.language}")
             except Mismatch as error:
                 raise Mismatch(f"{page}:{block.line}: {error}") from None
-        if (torch := sys.modules.get("teletensor")) is not None:
+        # The page's own process; that of a test keeps its session.
+        if __name__ == "__main__" and (torch := sys.modules.get("teletensor")) is not None:
             torch.disconnect()
 
 
