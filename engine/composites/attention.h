@@ -11,7 +11,7 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
                                     bool is_causal, std::optional<double> scale, bool allow_cudnn);
 
 // The same with a mask of the query's dtype that is added, or a bool mask that is true for scores that -inf replaces,
-// except that rows that are masked completely give NaN, and gradients with NaN.
+// except that rows whose scores are all -inf, by the mask or not, give NaN, and gradients with NaN.
 Tensor attention_with_nan(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
                           double scale);
 

@@ -12,6 +12,7 @@
 #include "engine/device/cancellation.h"
 #include "engine/dispatch/call_scope.h"
 #include "engine/program/passes/remove_unused.h"
+#include "engine/program/passes/renamed_args.h"
 #include "engine/program/passes/shared_memory.h"
 #include "engine/program/passes/stateful.h"
 #include "engine/program/passes/writes.h"
@@ -53,58 +54,36 @@ bool uses_session(const Op& op) {
 
 bool leaves_uninitialised(const Op& op) { return op.id == op_id::kEmptyLike || op.id == op_id::kNewEmpty; }
 
-// Groups of names that may share memory, and whether a group has a name that is written or returned.
-class MemoryGroups {
- public:
-  explicit MemoryGroups(const Program& program) {
-    for (const Instruction& call : program.instructions()) {
-      if (!has_fresh_results(*call.op)) join_all(call);
-      if (!writes_in_place(call)) continue;
-      for (Slot slot : call.results) written_.push_back(slot);
-      for (const Arg& arg : call.args) written_.insert(written_.end(), names_in(arg).begin(), names_in(arg).end());
-    }
-    written_.insert(written_.end(), program.outputs().begin(), program.outputs().end());
-    for (Slot slot : written_) changeable_.insert(root(slot));
+// The groups of names that a call may write, or that the Program returns.
+absl::flat_hash_set<Slot> changeable(const Program& program, const MemoryGroups& groups) {
+  absl::flat_hash_set<Slot> found;
+  const auto add = [&](absl::Span<const Slot> names) {
+    for (Slot slot : names) found.insert(groups.of(slot));
+  };
+  for (const Instruction& call : program.instructions()) {
+    if (!writes_in_place(call)) continue;
+    add(call.results);
+    for (const Arg& arg : call.args) add(names_in(arg));
   }
-  bool may_change(Slot slot) { return changeable_.contains(root(slot)); }
-
- private:
-  void join_all(const Instruction& call) {
-    Slot first = 0;
-    const auto join = [&](Slot slot) {
-      if (slot == 0) return;
-      if (first == 0) first = slot;
-      parents_[root(slot)] = root(first);
-    };
-    for (const Arg& arg : call.args) std::for_each(names_in(arg).begin(), names_in(arg).end(), join);
-    std::for_each(call.results.begin(), call.results.end(), join);
-  }
-  Slot root(Slot slot) {
-    for (;;) {
-      const Slot parent = parents_.try_emplace(slot, slot).first->second;
-      if (parent == slot) return slot;
-      slot = parents_[slot] = parents_.try_emplace(parent, parent).first->second;
-    }
-  }
-
-  absl::flat_hash_map<Slot, Slot> parents_;
-  std::vector<Slot> written_;
-  absl::flat_hash_set<Slot> changeable_;  // roots
-};
+  add(program.outputs());
+  return found;
+}
 
 class Folding {
  public:
   // Keeps a reference to the Program.
   Folding(const Program& program, const ProgramTypes& types) : program_(program) {
-    MemoryGroups groups(program);
+    const MemoryGroups groups(program);
+    const absl::flat_hash_set<Slot> may_change = changeable(program, groups);
     const auto is_constant = [&](Slot slot) { return slot == 0 || constant_.contains(slot); };
     for (const Instruction& call : program.instructions()) {
       const bool reads_constants = std::all_of(call.args.begin(), call.args.end(), [&](const Arg& arg) {
         return std::all_of(names_in(arg).begin(), names_in(arg).end(), is_constant);
       });
-      const bool folds = reads_constants && is_pure(call) &&
-                         std::all_of(call.results.begin(), call.results.end(),
-                                     [&](Slot slot) { return may_keep(types.of(slot)) && !groups.may_change(slot); });
+      const bool folds =
+          reads_constants && is_pure(call) && std::all_of(call.results.begin(), call.results.end(), [&](Slot slot) {
+            return may_keep(types.of(slot)) && !may_change.contains(groups.of(slot));
+          });
       folds_.push_back(folds);
       if (folds) constant_.insert(call.results.begin(), call.results.end());
     }
@@ -207,11 +186,7 @@ Constants fold_constants(Program* program, absl::Span<const TensorMeta* const> m
   if (folding.names().empty()) return {};
   Constants constants;
   constants.too_large = folding.bytes() > Constants::kMaxBytes;
-  Slot last = 0;
-  for (const Instruction& call : program->instructions()) {
-    for (Slot slot : call.results) last = std::max(last, slot);
-  }
-  if (constants.too_large || last + folding.names().size() > Program::kMaxNames) return constants;
+  if (constants.too_large || last_name(*program) + folding.names().size() > Program::kMaxNames) return constants;
   try {
     constants = frozen(run_program(folding.constant_part(), {}, [](uint32_t) { return std::string(); }));
   } catch (const Cancelled&) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/program/passes/pointwise_call.h"
+#include "engine/program/passes/renamed_args.h"
 #include "engine/schema/custom_table.h"
 #include "engine/schema/error.h"
 
@@ -14,19 +15,6 @@ const CustomOperator* body_of(const Instruction& instruction) {
   if (!is_custom(instruction.op->id) || (instruction.flags & Instruction::kInto)) return nullptr;
   const CustomOperator* const op = find_custom_op(instruction.op->id);
   return op->has_body() && has_valid_args(instruction) ? op : nullptr;
-}
-
-Slot last_name(const Program& program) {
-  Slot last = 0;
-  const auto add = [&](absl::Span<const Slot> names) {
-    for (Slot name : names) last = std::max(last, name);
-  };
-  for (const Instruction& instruction : program.instructions()) {
-    add(instruction.results);
-    for (const Arg& arg : instruction.args) add(names_in(arg));
-  }
-  add(program.outputs());
-  return last;
 }
 
 // All arguments of the instruction, with the omitted ones.

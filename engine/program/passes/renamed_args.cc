@@ -1,8 +1,22 @@
 #include "engine/program/passes/renamed_args.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace tt {
+
+Slot last_name(const Program& program) {
+  Slot last = 0;
+  const auto add = [&](absl::Span<const Slot> names) {
+    for (Slot name : names) last = std::max(last, name);
+  };
+  for (const Instruction& instruction : program.instructions()) {
+    add(instruction.results);
+    for (const Arg& arg : instruction.args) add(names_in(arg));
+  }
+  add(program.outputs());
+  return last;
+}
 
 Args renamed_args(Args args, absl::FunctionRef<Slot(Slot)> name_of, ProgramMemory* memory) {
   const auto renamed = [&](Slot slot) { return slot == 0 ? 0 : name_of(slot); };

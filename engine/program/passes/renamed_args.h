@@ -6,6 +6,9 @@
 
 namespace tt {
 
+// The largest name of the Program, which new names follow.
+Slot last_name(const Program& program);
+
 // A copy of the arguments in `memory` whose names are those that name_of returns; 0, for no tensor, stays.
 Args renamed_args(Args args, absl::FunctionRef<Slot(Slot)> name_of, ProgramMemory* memory);
 

@@ -16,6 +16,7 @@
 #include "engine/program/passes/live_uses.h"
 #include "engine/program/passes/pattern.h"
 #include "engine/program/passes/remove_unused.h"
+#include "engine/program/passes/renamed_args.h"
 #include "engine/schema/op.h"
 #include "engine/schema/op_ids.h"
 
@@ -269,18 +270,6 @@ const Rules& rules() {
 }
 
 bool has_wide_floats(DType dtype) { return dtype == DType::kFloat32 || dtype == DType::kFloat64; }
-
-// The largest name of the Program.
-Slot last_name(const Program& program) {
-  Slot last = 0;
-  for (const Instruction& call : program.instructions()) {
-    for (const Arg& arg : call.args) {
-      for (Slot slot : names_in(arg)) last = std::max(last, slot);
-    }
-    for (Slot slot : call.results) last = std::max(last, slot);
-  }
-  return last;
-}
 
 // softmax(x, dim, dtype=float32) of a float32 tensor is softmax(x, dim).
 void remove_equal_dtypes(Program* program, const ProgramTypes& types) {
