@@ -83,7 +83,7 @@ DYNAMIC = {
     "_dynamo/_opcodes_311", "_ops/__init__", "_torch_c_compat/__init__", "_lazy", "_library/aten", "as_torch", "ops", "cuda/amp/__init__",
     "distributed/__init__",
     "distributed/elastic/__init__", "fx/__init__", "fx/experimental/__init__", "fx/passes/__init__", "nn/utils/__init__",
-    "package/__init__", "serialization/__init__", "serialization/_program", "_torch_path/torch/__init__",
+    "package/_importers", "serialization/__init__", "serialization/_program", "_torch_path/torch/__init__",
     "_torch_path/torchao/__init__", "_torch_path/functorch/__init__",
 }  # fmt: skip
 

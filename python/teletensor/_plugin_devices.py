@@ -109,6 +109,10 @@ class DeviceModule(ModuleType):
         """Resets ``max_memory_allocated``. The pool's peaks are shared by all sessions and are not reset."""
         _C.ops.reset_peak_memory(self._code(device))
 
+    def reset_accumulated_memory_stats(self, device: Any = None) -> None:
+        """Makes the counters of ``memory_stats``, such as ``num_ooms``, start at 0 for this process; see torch.cuda."""
+        memory.reset_accumulated(self._code(device))
+
     def memory_reserved(self, device: Any = None) -> int:
         """Bytes that the engine has reserved on the device, for all sessions."""
         return self.memory_stats(device)["reserved_bytes.all.current"]

@@ -144,8 +144,9 @@ def reset_peak_memory_stats(device_index=None, /) -> None:
 
 
 def reset_accumulated_memory_stats(device_index=None, /) -> None:
-    """Raises NotImplementedError: the engine's counters are for all sessions and are not reset."""
-    raise NotImplementedError("reset_accumulated_memory_stats: the engine's counters cannot be reset; subtract an earlier value")
+    """Makes the counters of ``memory_stats()``, such as ``num_ooms``, start at 0 for this process; see torch.cuda."""
+    if is_available():
+        _module().reset_accumulated_memory_stats(_index(device_index))
 
 
 def get_memory_info(device_index=None, /) -> tuple[int, int]:

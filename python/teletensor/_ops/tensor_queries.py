@@ -310,7 +310,9 @@ def _absent(name: str, what: str) -> Callable:
 
 
 def to_padded_tensor(self: Tensor, padding: float, output_size: Any = None) -> Tensor:
-    """Raises NotImplementedError, as in PyTorch: only nested tensors, which have a method of their own, can be padded."""
+    """Pads a nested tensor; those have a method of their own, and any other tensor is refused with PyTorch's NotImplementedError."""
+    if self.is_nested:
+        return type(self).to_padded_tensor(self, padding, output_size)
     raise NotImplementedError(
         f"[to_padded_tensor] expected a nested tensor to pad with {padding} to {output_size or 'the largest sizes'}, got one that "
         "is not nested"

@@ -14,4 +14,7 @@ def _add(what: str, functions: str) -> None:
     globals().update({name: value for name, value in names.items() if name != "__name__"})
 
 
-_add("not implemented for quantized tensors yet", QUANTIZED)
+_add(
+    "fbgemm_pack_quantized_matrix packs their weights, a kernel of one library; use torch.ao.nn.quantized.dynamic.GRUCell and its like",
+    QUANTIZED,
+)

@@ -114,13 +114,6 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable, *, mode: s
 # -- names that have no effect or are not supported
 
 
-class node_creation_hook:
-    """Raises NotImplementedError: the engine creates nodes without calling Python."""
-
-    def __init__(self, hook: Callable):
-        raise NotImplementedError("node_creation_hook: the engine creates the nodes of its tape without calling Python")
-
-
 def region_activation_memory_budget(budget: float):
     """Raises RuntimeError, as PyTorch does outside of compiled functions."""
     name = "torch.autograd.graph.region_activation_memory_budget"

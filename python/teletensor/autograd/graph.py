@@ -13,7 +13,6 @@ from .._gradients import leaf_hooks, note_hook
 from ._graph_names import (
     GradientEdge,
     increment_version,
-    node_creation_hook,
     queue_callback,
     region_activation_memory_budget,
     register_multi_grad_hook,
@@ -23,6 +22,7 @@ from ._graph_names import (
 from ._graph_names import (
     _MultiHandle as _Handles,
 )
+from ._node_creation import node_creation_hook
 from ._node_hooks import NodeHandle, add_after, add_before, replacements
 from ._node_values import NodeValues, SavedTensor
 from ._saved_tensors import (

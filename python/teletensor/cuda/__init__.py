@@ -18,7 +18,8 @@ from ._devices import (
 from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables, replay_stats
 from .memory import (
     empty_cache, max_memory_allocated, max_memory_cached, max_memory_reserved, mem_get_info, memory_allocated, memory_cached,
-    memory_reserved, memory_snapshot, memory_stats, memory_summary, reset_max_memory_allocated, reset_peak_memory_stats,
+    memory_reserved, memory_snapshot, memory_stats, memory_summary, reset_accumulated_memory_stats, reset_max_memory_allocated,
+    reset_peak_memory_stats,
 )  # fmt: skip
 from .device_index import current_device, device, device_of, index_of, set_device
 from .random import (
@@ -34,8 +35,8 @@ __all__ = [
     "is_available", "is_bf16_supported", "is_current_stream_capturing", "is_initialized", "make_graphed_callables",
     "manual_seed", "manual_seed_all", "max_memory_allocated", "max_memory_cached", "max_memory_reserved",
     "mem_get_info", "memory_allocated", "memory_cached", "memory_reserved", "memory_snapshot", "memory_stats", "memory_summary", "random",
-    "replay_stats", "reset_max_memory_allocated", "reset_peak_memory_stats", "seed", "seed_all", "set_device",
-    "set_rng_state", "set_rng_state_all", "set_stream", "stream", "synchronize", *tensor_types("cuda"),
+    "replay_stats", "reset_accumulated_memory_stats", "reset_max_memory_allocated", "reset_peak_memory_stats", "seed", "seed_all",
+    "set_device", "set_rng_state", "set_rng_state_all", "set_stream", "stream", "synchronize", *tensor_types("cuda"),
 ]  # fmt: skip
 
 globals().update(tensor_types("cuda"))
@@ -64,7 +65,7 @@ _lazy, __dir__ = lazy_attributes(
         "device_memory_used export_dot export_graph_data get_allocator_backend get_arch_list get_gencode_flags "
         "get_per_process_memory_fraction get_stream_from_external get_sync_debug_mode has_half has_magma host_memory_stats "
         "host_memory_stats_as_nested_dict ipc_collect is_tf32_supported list_gpu_processes "
-        "memory_stats_as_nested_dict memory_usage power_draw reset_accumulated_host_memory_stats reset_accumulated_memory_stats "
+        "memory_stats_as_nested_dict memory_usage power_draw reset_accumulated_host_memory_stats "
         "reset_max_memory_cached reset_peak_host_memory_stats set_per_process_memory_fraction set_sync_debug_mode temperature "
         "use_mem_pool utilization",
     },

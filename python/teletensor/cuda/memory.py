@@ -10,16 +10,20 @@ import sys
 from collections import OrderedDict
 from typing import Any
 
-from .. import _C
+from .. import _C, _connection
 from ._devices import device_count, get_device_properties, is_initialized
 from .device_index import device_code, index_of
 
 # In the order of the results of the operator memory_stats.
 _POOLS = ("all", "small_pool", "large_pool")
 _LEVELS = ("allocated_bytes", "active_bytes", "inactive_split_bytes", "requested_bytes", "reserved_bytes")
-_COUNTS = ("num_allocations", "num_alloc_retries", "num_ooms", "num_device_alloc", "num_device_free", "limit_bytes")
+_ACCUMULATED = ("num_allocations", "num_alloc_retries", "num_ooms", "num_device_alloc", "num_device_free")
+_COUNTS = (*_ACCUMULATED, "limit_bytes")
 _SESSION = ("free_bytes", "session_bytes.current", "session_bytes.peak", "session_limit_bytes")
 _NAMES = (*(f"{level}.{p}.{w}" for level in _LEVELS for p in _POOLS for w in ("current", "peak")), *_COUNTS, *_SESSION)
+
+
+_resets: tuple[Any, dict[int, dict[str, int]]] = (None, {})  # a session, and what _resets_of_session() returns
 
 
 def _is_cpu(device) -> bool:
@@ -28,7 +32,27 @@ def _is_cpu(device) -> bool:
 
 def stats_of(code: int) -> OrderedDict[str, int]:
     """The statistics of the device with this number in instructions."""
-    return named(_C.ops.memory_stats(code).tolist())
+    return _since_reset(code, named(_C.ops.memory_stats(code).tolist()))
+
+
+def _since_reset(code: int, stats: OrderedDict[str, int]) -> OrderedDict[str, int]:
+    for name, value in _resets_of_session().get(code, {}).items():
+        stats[name] -= value
+    return stats
+
+
+def _resets_of_session() -> dict[int, dict[str, int]]:
+    """The counters at the last reset in the current session, by the device's code."""
+    global _resets
+    if _resets[0] is not _connection._current:
+        _resets = (_connection._current, {})
+    return _resets[1]
+
+
+def reset_accumulated(code: int) -> None:
+    """Makes this process's statistics of a device count from now on. Waits for the engine, whose counters continue."""
+    stats = named(_C.ops.memory_stats(code).tolist())
+    _resets_of_session()[code] = {name: stats[name] for name in _ACCUMULATED}
 
 
 def memory_stats(device=None) -> OrderedDict[str, int]:
@@ -37,12 +61,16 @@ def memory_stats(device=None) -> OrderedDict[str, int]:
     ``limit_bytes``: limit of the pool (``teletensord --memory-limit``). ``session_limit_bytes``: limit of this session
     over all devices. A limit of 0 means no limit.
     """
-    return named(request(device).tolist())
+    return _since_reset(_code(device), named(request(device).tolist()))
 
 
 def request(device=None) -> _C.Tensor:
     """The values of ``memory_stats`` as a tensor on the CPU, for a reader that does not wait yet."""
-    return _C.ops.memory_stats(0 if _is_cpu(device) else device_code(device))
+    return _C.ops.memory_stats(_code(device))
+
+
+def _code(device: Any) -> int:
+    return 0 if _is_cpu(device) else device_code(device)
 
 
 def named(values: list[int]) -> OrderedDict[str, int]:
@@ -66,6 +94,14 @@ def reset_peak_memory_stats(device=None) -> None:
 
 
 reset_max_memory_allocated = reset_peak_memory_stats
+
+
+def reset_accumulated_memory_stats(device=None) -> None:
+    """Makes the counters of ``memory_stats``, such as ``num_ooms``, start at 0 for this process. Waits for the engine.
+
+    The engine's own counters are for all sessions and continue.
+    """
+    reset_accumulated(_code(device))
 
 
 def memory_reserved(device=None) -> int:

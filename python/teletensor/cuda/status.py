@@ -180,7 +180,6 @@ _add(
     "the engine does not report it; use nvidia-smi on its machine",
     "clock_rate list_gpu_processes memory_usage power_draw temperature utilization",
 )  # fmt: skip
-_add("the engine's counters are for all sessions; subtract an earlier value", "reset_accumulated_memory_stats")
 
 
 def default_generators() -> tuple:

@@ -1,11 +1,20 @@
-"""torch.package: archives of code and pickles. Importable; not available, since unpickling runs code."""
+"""torch.package: importers, patterns of names and listings of files. Packages themselves contain pickles, and unpickling runs code,
+so that they are neither written nor read.
+"""
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from .._not_implemented import not_implemented
+from ._importers import Importer, ObjMismatchError, ObjNotFoundError, OrderedImporter, sys_importer
+from ._listing import Directory
+from ._patterns import GlobGroup
+
+__all__ = [  # noqa: F822 - the exporter and the importer are defined below
+    "Directory", "EmptyMatchError", "GlobGroup", "Importer", "ObjMismatchError", "ObjNotFoundError", "OrderedImporter",
+    "PackageExporter", "PackageImporter", "PackagingError", "is_from_package", "sys_importer",
+]  # fmt: skip
 
 
 class PackagingError(Exception):
@@ -16,33 +25,12 @@ class EmptyMatchError(Exception):
     """A pattern with allow_empty=False matches no module."""
 
 
-class ObjNotFoundError(Exception):
-    """An importer cannot find an object by its name."""
-
-
-class ObjMismatchError(Exception):
-    """An importer finds a different object under a name."""
-
-
 def is_from_package(obj: Any) -> bool:
     """Returns False: no code is loaded from a package."""
     return False
 
 
-class _SystemImporter:
-    """Python's own import, with the interface of torch.package's importers."""
-
-    def import_module(self, module_name: str) -> Any:
-        """importlib.import_module."""
-        return importlib.import_module(module_name)
-
-    def __repr__(self) -> str:
-        return "sys_importer"
-
-
-sys_importer = _SystemImporter()
-
 not_implemented(
     globals(), "a package contains pickles, and unpickling runs code; use torch.save for state dicts",
-    classes="Directory GlobGroup Importer OrderedImporter PackageExporter PackageImporter",
+    classes="PackageExporter PackageImporter",
 )  # fmt: skip

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._not_implemented import not_implemented
 from ..ao import quantization as _names
-
-not_implemented(
-    globals(), "deprecated in PyTorch; use default_weight_observer",
-    "WeightObserver",
-)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

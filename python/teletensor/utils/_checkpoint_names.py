@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 
 SAC_IGNORED_OPS: set = set()
 
@@ -32,10 +33,26 @@ class SelectiveCheckpointContext:
 
 
 class GraphExecGroup:
-    """Raises NotImplementedError: tensors saved by a recomputation are not shared between backward passes."""
+    """A ``with`` block of backward passes that together use each saved tensor once.
 
-    def __init__(self):
-        raise NotImplementedError("GraphExecGroup: each backward pass through a checkpoint recomputes it")
+    In PyTorch the passes share what a checkpointed function computes when it runs again. Here each pass of the block that
+    reaches the function runs it again, with the same results.
+    """
+
+    _current: ContextVar[GraphExecGroup | None] = ContextVar("graph_exec_group", default=None)
+
+    def __enter__(self) -> GraphExecGroup:
+        if GraphExecGroup._get_current_group() is not None:
+            raise RuntimeError(f"GraphExecGroup contexts cannot be nested. Already inside group {GraphExecGroup._get_current_group()}")
+        GraphExecGroup._current.set(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        GraphExecGroup._current.set(None)
+
+    @classmethod
+    def _get_current_group(cls) -> GraphExecGroup | None:
+        return GraphExecGroup._current.get()
 
 
 def noop_context_fn():

@@ -57,8 +57,20 @@ def test_accelerator_is_the_engines_gpus(torch):
     assert torch.float32 in accelerator.get_device_capability()["supported_dtypes"]
     with pytest.raises(ValueError, match="doesn't match the current accelerator"):
         accelerator.synchronize("cpu")
-    with pytest.raises(NotImplementedError, match="cannot be reset"):
-        accelerator.reset_accumulated_memory_stats()
+    first = torch.ones(1000, device="cuda:0")
+    counted = accelerator.memory_stats(1)["num_allocations"]
+    accelerator.reset_accumulated_memory_stats(1)
+    assert counted > 0 and accelerator.memory_stats(1)["num_allocations"] == 0
+    tensor = torch.ones(1000, device="cuda:1")
+    assert torch.cuda.memory_stats(1)["num_allocations"] > 0 and torch.cuda.memory_stats(1)["reserved_bytes.all.current"] > 0
+    assert accelerator.memory_stats(0)["num_allocations"] > 0 and first.device.index == 0
+
+
+def test_counters_of_the_cpu_are_reset(torch):
+    torch.cuda.reset_accumulated_memory_stats("cpu")
+    before = torch.cuda.memory_stats("cpu")["num_allocations"]
+    tensors = [torch.ones(100_000) for _ in range(5)]
+    assert torch.cuda.memory_stats("cpu")["num_allocations"] >= before + 5 and len(tensors) == 5
 
 
 def test_cpu_synchronize_raises_the_errors_of_earlier_work(torch):
@@ -89,10 +101,30 @@ def test_multi_grad_hook_after_a_failed_pass(torch):
     assert [g.tolist() for g in seen[0]] == [[3, 3]] and len(seen) == 1
 
 
-def test_checkpoint_names_that_are_not_implemented(torch):
-    checkpoint = torch.utils.checkpoint
-    with pytest.raises(NotImplementedError, match="recomputes it"):
-        checkpoint.GraphExecGroup()
+def test_passes_of_a_group_of_graph_executions(torch):
+    group, calls = torch.utils.checkpoint.GraphExecGroup, []
+
+    def function(x):
+        calls.append(1)
+        return x.sin() * 2, x.cos()
+
+    x = torch.ones(3, requires_grad=True)
+    a, b = torch.utils.checkpoint.checkpoint(function, x, use_reentrant=False)
+    with group() as entered:
+        assert group._get_current_group() is entered
+        a.sum().backward()
+        b.sum().backward()
+        with pytest.raises(RuntimeError, match="cannot be nested"), group():
+            pass
+    assert group._get_current_group() is None and len(calls) == 3
+    torch.testing.assert_close(x.grad, 2 * torch.ones(3).cos() - torch.ones(3).sin())
+
+
+def test_only_nested_tensors_are_padded(torch):
+    nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+    assert torch.Tensor.to_padded_tensor(nested, 5.0).tolist() == [[1, 1, 5], [1, 1, 1]]
+    with pytest.raises(NotImplementedError, match="not nested"):
+        torch.ones(3).to_padded_tensor(0.0)
 
 
 def test_hub_lists_and_explains_a_local_folder(torch, tmp_path):

@@ -48,6 +48,7 @@ _NAMES = {
         "get_default_qconfig_mapping",
     "quantization_mappings":
         "get_default_compare_output_module_list get_default_dynamic_quant_module_mappings "
+        "get_default_dynamic_sparse_quant_module_mappings get_default_static_sparse_quant_module_mappings "
         "get_default_float_to_quantized_operator_mappings get_default_qat_module_mappings get_default_qconfig_propagation_list "
         "get_default_static_quant_module_mappings get_default_static_quant_reference_module_mappings "
         "get_dynamic_quant_module_class get_embedding_qat_module_mappings get_embedding_static_quant_module_mappings "
@@ -64,14 +65,12 @@ _OF_JIT = (
     "convert_dynamic_jit convert_jit fuse_conv_bn_jit prepare_dynamic_jit prepare_jit quantize_dynamic_jit quantize_jit script_qconfig "
     "script_qconfig_dict"
 )
-_OF_SPARSE = "get_default_dynamic_sparse_quant_module_mappings get_default_static_sparse_quant_module_mappings"
 not_implemented(globals(), _JIT, _OF_JIT)
-not_implemented(globals(), "tensors that store blocks of zeros in fewer bytes do not exist", _OF_SPARSE)
 _MODULES = (
     "backend_config fuser_method_mappings fx fake_quantize observer qconfig qconfig_mapping quant_type quantization_mappings quantize_fx "
     "stubs utils pt2e quantizer quantize_pt2e"
 )
 _PT2E = {"pt2e": "allow_exported_model_train_eval move_exported_model_to_eval move_exported_model_to_train"}
 __getattr__, __dir__ = lazy_attributes(globals(), _MODULES.split(), {**_NAMES, **_PT2E})
-__all__ = " ".join([*_NAMES.values(), _OF_JIT, _OF_SPARSE]).split()  # noqa: PLE0605
+__all__ = " ".join([*_NAMES.values(), _OF_JIT]).split()  # noqa: PLE0605
 keep_functions(sys.modules[__name__], "fuse_modules", "quantize")

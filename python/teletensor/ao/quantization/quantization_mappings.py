@@ -18,6 +18,7 @@ from ._stubs import DeQuantStub, QuantStub
 
 __all__ = [
     "get_default_compare_output_module_list", "get_default_dynamic_quant_module_mappings",
+    "get_default_dynamic_sparse_quant_module_mappings", "get_default_static_sparse_quant_module_mappings",
     "get_default_float_to_quantized_operator_mappings", "get_default_qat_module_mappings", "get_default_qconfig_propagation_list",
     "get_default_static_quant_module_mappings", "get_default_static_quant_reference_module_mappings",
     "get_dynamic_quant_module_class", "get_embedding_qat_module_mappings", "get_embedding_static_quant_module_mappings",
@@ -100,11 +101,21 @@ def _fixed() -> dict[Callable, Callable]:
     }  # fmt: skip
 
 
+def _static_sparse() -> dict[Callable, Any]:
+    return {nn.Linear: ao.sparse.quantized.Linear}
+
+
+def _dynamic_sparse() -> dict[Callable, Any]:
+    return {nn.Linear: ao.sparse.quantized.dynamic.Linear}
+
+
 _TABLES: dict[str, Callable[[], Any]] = {
     "DEFAULT_REFERENCE_STATIC_QUANT_MODULE_MAPPINGS": _reference,
     "DEFAULT_STATIC_QUANT_MODULE_MAPPINGS": _static,
     "DEFAULT_QAT_MODULE_MAPPINGS": _qat,
     "DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS": _dynamic,
+    "DEFAULT_STATIC_SPARSE_QUANT_MODULE_MAPPINGS": _static_sparse,
+    "DEFAULT_DYNAMIC_SPARSE_QUANT_MODULE_MAPPINGS": _dynamic_sparse,
     "DEFAULT_FLOAT_TO_QUANTIZED_OPERATOR_MAPPINGS": _operators,
     "DEFAULT_MODULE_TO_ACT_POST_PROCESS": _fixed,
 }
@@ -150,6 +161,16 @@ def get_embedding_qat_module_mappings() -> dict[Callable, Any]:
 def get_default_dynamic_quant_module_mappings() -> dict[Callable, Any]:
     """Dynamically quantized classes by the classes of float modules."""
     return _dynamic()
+
+
+def get_default_static_sparse_quant_module_mappings() -> dict[Callable, Any]:
+    """Quantized classes for weights with blocks of zeros by the classes of float modules."""
+    return _static_sparse()
+
+
+def get_default_dynamic_sparse_quant_module_mappings() -> dict[Callable, Any]:
+    """Dynamically quantized classes for weights with blocks of zeros by the classes of float modules."""
+    return _dynamic_sparse()
 
 
 def _class_of(float_module_class: Callable, table: dict, additional: dict | None) -> Any:

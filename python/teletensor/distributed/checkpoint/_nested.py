@@ -58,3 +58,21 @@ def set_element(state_dict, path: Path, value) -> None:
     if isinstance(state_dict, tuple):
         raise ValueError(f"[checkpoint] cannot load a value into a tuple (at {'.'.join(map(str, path))})")
     state_dict[path[-1]] = value
+
+
+def insert_element(state_dict: dict, path: tuple, value: Any) -> None:
+    """Stores a value at a path. Containers on the way are lists where the next key is the number of an entry."""
+    container: Any = state_dict
+    for key, following in zip(path[:-1], path[1:], strict=True):
+        is_new = key not in container if isinstance(container, dict) else key >= len(container)
+        if is_new:
+            _store(container, key, [] if following == 0 and type(following) is int else {})
+        container = container[key]
+    _store(container, path[-1], value)
+
+
+def _store(container: Any, key: Any, value: Any) -> None:
+    if isinstance(container, list) and key == len(container):
+        container.append(value)
+    else:
+        container[key] = value

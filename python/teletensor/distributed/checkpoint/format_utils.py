@@ -13,7 +13,7 @@ from ..._layouts import require_strided
 from ...futures import Future
 from .. import _collectives
 from .._world import get_rank, is_initialized
-from ._nested import flatten_state_dict
+from ._nested import flatten_state_dict, insert_element
 from ._ranks import Ranks
 from ._shards import boxes_of, narrowed
 from .default_planner import DefaultLoadPlanner, _dtype_of
@@ -55,29 +55,11 @@ class _WholePlanner(DefaultLoadPlanner):
         }
         paths = metadata.planner_data or {}
         for fqn, value in flat.items():
-            _insert(state_dict, tuple(paths.get(fqn, (fqn,))), value)
+            insert_element(state_dict, tuple(paths.get(fqn, (fqn,))), value)
         self.original_state_dict, self.state_dict = state_dict, flat
         self.mappings = {fqn: tuple(paths.get(fqn, (fqn,))) for fqn in flat}
         self.metadata, self.is_coordinator = metadata, is_coordinator
         self._boxes, self._components, self._composed = {}, {}, {}
-
-
-def _insert(state_dict: dict, path: tuple, value: Any) -> None:
-    """Stores a value at a path. Containers on the way are lists where the next key is the number of an entry."""
-    container: Any = state_dict
-    for key, following in zip(path[:-1], path[1:], strict=True):
-        is_new = key not in container if isinstance(container, dict) else key >= len(container)
-        if is_new:
-            _store(container, key, [] if following == 0 and type(following) is int else {})
-        container = container[key]
-    _store(container, path[-1], value)
-
-
-def _store(container: Any, key: Any, value: Any) -> None:
-    if isinstance(container, list) and key == len(container):
-        container.append(value)
-    else:
-        container[key] = value
 
 
 class DynamicMetaLoadPlanner(DefaultLoadPlanner):

@@ -1,4 +1,4 @@
-"""torch.ao.nn.sparse: its modules are not implemented, see torch.ao.nn.sparse.quantized."""
+"""torch.ao.nn.sparse: quantized layers whose weights have blocks of zeros, see torch.ao.nn.sparse.quantized."""
 
 from __future__ import annotations
 

@@ -1,0 +1,81 @@
+"""node_creation_hook: calls a function with the nodes that operations record.
+
+A mode receives each call of a public function, and finds the nodes that its results have and that are newer than the block.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .. import _C
+from .._C import Tensor
+from .._grad_mode import enable_grad, no_grad
+
+
+class node_creation_hook:  # noqa: N801 - PyTorch's name
+    """Calls ``hook(node)`` for each node of the graph that operations in the ``with`` block record, in their order.
+
+    The hook returns None; it can inspect the node, and register hooks on it. A leaf's AccumulateGrad node is passed when a result
+    of the block depends on it for the first time. What a custom Function computes is found when its result is an argument or a result of
+    a further function.
+    """
+
+    def __init__(self, hook: Callable[[Any], None]):
+        self.hook = hook
+        self._leaves: dict[int, weakref.ref] = {}
+
+    def __enter__(self) -> None:
+        with enable_grad(), _C.DisableTorchFunction():
+            self._last = _C.torch.empty((), device="cpu", requires_grad=True).view(()).grad_fn._sequence_nr()
+        _C._push_on_torch_function_stack(self)
+
+    def __exit__(self, *exc: object) -> None:
+        _C._pop_torch_function_stack()
+        self._leaves.clear()
+
+    def __torch_function__(self, func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
+        from ..utils._pytree import tree_leaves  # not loaded with the package
+
+        del types
+        result = func(*args, **(kwargs or {}))
+        self._report([*tree_leaves((args, kwargs)), *tree_leaves(result)])
+        return result
+
+    def _report(self, values: list) -> None:
+        roots = [v.grad_fn for v in values if isinstance(v, Tensor) and not _C._is_wrapper(v) and v.grad_fn is not None]
+        found = {node: None for root in roots for node in self._new(root)}
+        operations = sorted((n for n in found if n.name() != "AccumulateGrad"), key=lambda n: n._sequence_nr())
+        self._last = max([self._last, *(n._sequence_nr() for n in operations)])
+        for node in operations:
+            for child in dict.fromkeys(n for n, _ in node.next_functions if n is not None and n.name() == "AccumulateGrad"):
+                if self._is_new_leaf(child):
+                    self._call(child)
+            self._call(node)
+
+    def _call(self, node: Any) -> None:
+        with no_grad():
+            result = self.hook(node)
+        if result is not None:
+            raise RuntimeError(f"node creation hook must return None, got {type(result).__name__}")
+
+    def _new(self, root: Any) -> Iterator[Any]:
+        """The nodes below `root` that were recorded since the last call."""
+        pending, seen = [root], {root}
+        while pending:
+            node = pending.pop()
+            if node.name() != "AccumulateGrad" and node._sequence_nr() <= self._last:
+                continue
+            yield node
+            children = [child for child, _ in node.next_functions if child is not None and child not in seen]
+            seen.update(children)
+            pending += children
+
+    def _is_new_leaf(self, node: Any) -> bool:
+        leaf = node.variable
+        known = self._leaves.get(id(leaf))
+        if known is not None and known() is leaf:
+            return False
+        self._leaves[id(leaf)] = weakref.ref(leaf)
+        return True
