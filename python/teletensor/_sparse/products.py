@@ -262,12 +262,15 @@ def _linear(arguments: list, into: list | None) -> Tensor:
     if x.dim() == 1 and weight.dim() == 2 and not isinstance(weight, SparseTensor) and not isinstance(bias, SparseTensor):
         product = _vector_matrix("linear", x, weight.mT, None)
         return _received(product if bias is None else product + bias, into)
+    if isinstance(x, SparseTensor) and x.dim() == 2 and weight.dim() == 1 and bias is None and not isinstance(weight, SparseTensor):
+        return _received(torch.mv(x, weight), into)
     if isinstance(x, SparseTensor) and not isinstance(weight, SparseTensor) and not isinstance(bias, SparseTensor) and x.dim() == 2:
         unmasked("linear", x)
         product = mm(x, weight.mT, "linear")
         return _received(product if bias is None else product + bias, into)
-    if isinstance(x, SparseTensor) and isinstance(weight, SparseTensor) and bias is None and x.dim() == weight.dim() == 2:
-        return _received(mm(x, weight.t(), "linear"), into)
+    if isinstance(x, SparseTensor) and isinstance(weight, SparseTensor) and x.dim() == weight.dim() == 2:
+        product = mm(x, weight.t(), "linear")
+        return _received(product if bias is None else product + bias, into)
     if not isinstance(weight, SparseTensor) or isinstance(x, SparseTensor) or isinstance(bias, SparseTensor):
         raise not_implemented("linear", next(t for t in (x, weight, bias) if isinstance(t, SparseTensor)))
     if weight.dim() != 2:

@@ -1282,6 +1282,9 @@ d@cc[0]
 torch.mv(d,cc[1])
 cc[0]@cc[1]
 torch.mv(cc,cc[0])
+torch.nn.functional.linear(csr,d[0])
+torch.nn.functional.linear(cc,d[0])
+torch.nn.functional.linear(csr,csr2,torch.ones(2,2))
 torch.nn.functional.linear(cc[1],d)
 torch.nn.functional.linear(cc[1],d,torch.ones(2))
 torch.addr(cc,torch.ones(2),torch.ones(3),beta=0)

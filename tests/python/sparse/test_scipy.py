@@ -72,3 +72,37 @@ def test_triangular_solve() -> None:
     t = torch.sparse_csr_tensor(*(torch.from_numpy(v) for v in (a.indptr.astype(np.int64), a.indices.astype(np.int64), a.data)), a.shape)
     got = torch.triangular_solve(torch.from_numpy(x), t, upper=False)[0]
     np.testing.assert_allclose(got.numpy(), scipy_sparse.linalg.spsolve_triangular(a, x, lower=True), rtol=1e-9)
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc"])
+@pytest.mark.parametrize("largest", [True, False])
+def test_eigenvalues_of_sparse_matrices(layout: str, largest: bool) -> None:
+    n, seed = 150, np.random.default_rng(1)
+    a, _ = _pair(n, n, 0.02, 5, layout)
+    symmetric = (a + a.T + scipy_sparse.diags(np.arange(n))).tocsr()
+    t = torch.from_numpy(symmetric.toarray()).to_sparse(layout=getattr(torch, f"sparse_{layout}"))
+    start = torch.from_numpy(seed.normal(size=(n, 5)))
+    values, vectors = torch.lobpcg(t, k=3, X=start, largest=largest, tol=1e-10)
+    expected = np.linalg.eigvalsh(symmetric.toarray())
+    np.testing.assert_allclose(values.numpy(), expected[::-1][:3] if largest else expected[:3], rtol=1e-9)
+    np.testing.assert_allclose((t @ vectors).numpy(), (vectors * values).numpy(), atol=1e-6)
+    np.testing.assert_allclose((vectors.mT @ vectors).numpy(), np.eye(3), atol=1e-10)
+
+
+def test_generalised_eigenvalues_of_sparse_matrices() -> None:
+    n = 60
+    a, b = np.diag(np.arange(1.0, n + 1)) + 0.5 * np.eye(n, k=1) + 0.5 * np.eye(n, k=-1), np.diag(np.linspace(1, 3, n))
+    half = np.diag(b.diagonal() ** -0.5)
+    expected = np.linalg.eigvalsh(half @ a @ half)
+    t, u = (torch.from_numpy(x).to_sparse_csr() for x in (a, b))
+    start = torch.from_numpy(np.random.default_rng(0).normal(size=(n, 3)))
+    preconditioner = torch.from_numpy(np.diag(1 / a.diagonal())).to_sparse_csr()
+    values, vectors = torch.lobpcg(t, k=2, B=u, X=start, iK=preconditioner, largest=False, tol=1e-10)
+    np.testing.assert_allclose(values.numpy(), expected[:2], rtol=1e-9)
+    np.testing.assert_allclose((vectors.mT @ (u @ vectors)).numpy(), np.eye(2), atol=1e-9)
+    values, _ = torch.lobpcg(t, k=1, X=start, niter=1)
+    assert 0.5 * n < values.item() < expected[-1] * 3  # one step only
+    with pytest.raises(NotImplementedError, match="do not require grad"):
+        torch.lobpcg(t.detach().requires_grad_(), k=1)
+    with pytest.raises(ValueError, match="smaller than 3 x"):
+        torch.lobpcg(t, k=40)
