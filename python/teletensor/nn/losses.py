@@ -9,6 +9,7 @@ from typing import Any
 from .. import _C
 from .._C import Tensor
 from .._functions import broadcast_tensors
+from .._layouts import strided
 from .._options import check_floating
 from . import _chunked_cross_entropy as chunks
 from ._reduction import get_enum, resolve_reduction
@@ -195,7 +196,10 @@ def linear_cross_entropy(
             linear_cross_entropy, input, linear_weight, target, linear_bias, weight, reduction, ignore_index, options
         )
     bias = None if linear_bias is None else linear_bias.reshape(-1)
-    logits = _ops.linear(input, linear_weight.reshape(-1, features), bias).reshape(logits_shape)
+    if linear_weight.layout == strided:
+        logits = _ops.linear(input, linear_weight.reshape(-1, features), bias).reshape(logits_shape)
+    else:
+        logits = _ops.linear(input, linear_weight, bias)
     ignored = -100 if ignore_index is None else ignore_index
     return cross_entropy(logits, target, weight, ignore_index=ignored, reduction=reduction, label_smoothing=label_smoothing)
 
@@ -217,6 +221,9 @@ def _soft_cross_entropy(input, target, weight, reduction, label_smoothing) -> Te
     logs = _ops.log_softmax(input, dim)
     if weight is not None:
         logs = logs * weight.reshape([-1 if d == dim else 1 for d in range(input.dim())])
+    if target.layout != strided and reduction != "none":  # a sum of one dimension of a sparse tensor is sparse, and has no mean
+        total = -(logs * target).sum()
+        return total / (input.numel() // input.shape[dim]) if reduction == "mean" else total
     losses = -(logs * target).sum(dim)
     if reduction == "mean":
         return losses.mean()

@@ -128,3 +128,23 @@ def test_outer_products_of_sparse_vectors() -> None:
     torch.testing.assert_close(v.grad.to_dense(), (DATA[2] != 0) * DATA[0].sum())
     with pytest.raises(RuntimeError, match="outer: Expected 1-D argument self, but got 2-D"):
         torch.outer(DATA.to_sparse(), DATA[0])
+
+
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr"])
+def test_cross_entropy_of_sparse_probabilities(layout: str) -> None:
+    target = torch.tensor([[0.2, 0.0, 0.8], [0.0, 1.0, 0.0], [0.5, 0.5, 0.0]])
+    given, weight = target.to_sparse(layout=getattr(torch, layout)), torch.tensor([1.0, 2.0, 3.0])
+    for reduction in ("mean", "sum"):
+        for options in ({}, {"weight": weight}):
+            x, y = DATA.clone().requires_grad_(), DATA.clone().requires_grad_()
+            found = F.cross_entropy(x, given, reduction=reduction, **options)
+            wanted = F.cross_entropy(y, target, reduction=reduction, **options)
+            torch.testing.assert_close(found, wanted)
+            found.backward(), wanted.backward()
+            torch.testing.assert_close(x.grad, y.grad)
+
+
+def test_linear_cross_entropy_with_a_sparse_weight() -> None:
+    weight, classes = torch.tensor([[0.2, 0.0, 0.8], [0.0, 1.0, 0.0], [0.5, 0.5, 0.0]]), torch.tensor([0, 2, 1])
+    for given in (weight.to_sparse(), weight.to_sparse_csr()):
+        torch.testing.assert_close(F.linear_cross_entropy(DATA, given, classes), F.linear_cross_entropy(DATA, weight, classes))
