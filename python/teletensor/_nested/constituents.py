@@ -5,6 +5,7 @@ A pointwise operator is one call for all elements; others are computed for each 
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -196,6 +197,31 @@ def _shifted(name: str, *keys: str):
     return handle
 
 
+def _narrow(arguments: list, into: list | None) -> StridedNested:
+    """Part of a dimension; of the first one, some of the constituents, as a view."""
+    tensor, dim, start, length = arguments
+    if into is not None or tensor._dim(dim) != 0:
+        return _shifted("narrow", "dim")(arguments, into)
+    count = len(tensor._sizes)
+    if not -count <= start <= count:
+        raise IndexError(f"start out of range (expected to be in range of [{-count}, {count}], but got {start})")
+    start += count if start < 0 else 0
+    if length < 0 or start + length > count:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({count}).")
+    ends = list(itertools.accumulate(map(math.prod, tensor._sizes), initial=0))
+    elements = tensor._elements.narrow(0, ends[start], ends[start + length] - ends[start])
+    return made_of(elements, tensor._sizes[start : start + length], tensor._ndim)
+
+
+def _reshape_as(arguments: list, into: list | None) -> StridedNested:
+    tensor, other = arguments
+    if into is not None or not isinstance(tensor, StridedNested) or not isinstance(other, StridedNested):
+        raise not_implemented("reshape_as", "expected two nested tensors of layout torch.strided")
+    if list(map(math.prod, tensor._sizes)) != list(map(math.prod, other._sizes)):
+        raise RuntimeError("reshape_as: expected nested tensors with as many elements in each constituent")
+    return made_of(tensor._elements, other._sizes, other._ndim)
+
+
 def _unsqueeze(arguments: list, into: list | None) -> StridedNested:
     tensor, dim = arguments
     place = dim % (tensor.dim() + 1)
@@ -333,13 +359,12 @@ for _name in ("sum", "mean"):
 for _name in ("split", "split_with_sizes", "chunk"):
     handlers[_name] = _parts(_name)
 for _name, _keys in {
-    "unflatten": ("dim",), "flatten": ("start_dim", "end_dim"), "narrow": ("dim",), "slice": ("dim",),
-    "index_select": ("dim",),
+    "unflatten": ("dim",), "flatten": ("start_dim", "end_dim"), "slice": ("dim",), "index_select": ("dim",),
 }.items():  # fmt: skip
     handlers[_name] = _shifted(_name, *_keys)
 handlers.update(
     pointwise=_pointwise, linear=_linear, matmul=_matmul("matmul"), bmm=_matmul("bmm"), layer_norm=_layer_norm("layer_norm"),
     rms_norm=_layer_norm("rms_norm"), embedding=_embedding, transpose=_transpose, unsqueeze=_unsqueeze, squeeze_dim=_squeeze,
-    select=_select,
+    select=_select, narrow=_narrow, reshape_as=_reshape_as,
     unbind=_unbind, cat=_cat, view=_view, masked_fill=_masked_fill, fill=_fill, assign=_assign, attention=_attention,
 )  # fmt: skip

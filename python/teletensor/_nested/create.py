@@ -177,6 +177,8 @@ def narrow(tensor: Tensor, dim: int, start: int | Tensor, length: int | Tensor, 
     if layout == strided:
         if isinstance(start, Tensor) or isinstance(length, Tensor):
             raise RuntimeError("start and length must be integers for the strided layout NT impl")
+        if isinstance(tensor, AnyNested) and tensor.dim() > 0 and dim in (0, -tensor.dim()):
+            return from_list(list(tensor.unbind()), None, None).narrow(0, start, length)
         return from_list(list(tensor.narrow(dim, start, length).unbind()), None, None)
     if layout != jagged:
         raise RuntimeError(f"Specified layout is unsupported for nested narrow: {layout}")

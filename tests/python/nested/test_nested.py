@@ -412,3 +412,27 @@ def test_attention_refuses_masks_as_pytorch_does():
 def test_sums_of_long_sequences_are_accurate():
     x = torch.nested.nested_tensor([torch.full((1_000_000,), 0.1)], layout=torch.jagged)
     torch.testing.assert_close(x.sum(dim=1), torch.tensor([100000.0]))
+
+
+def test_some_of_the_constituents_of_a_strided_tensor(torch):
+    parts = [torch.ones(2, 3), torch.full((1, 4), 2.0), torch.full((2, 2), 3.0)]
+    x = torch.nested.nested_tensor(parts, requires_grad=True)
+    y = x.narrow(0, 1, 2)
+    assert [t.tolist() for t in y.unbind()] == [t.tolist() for t in parts[1:]]
+    (y * 2).values().sum().backward()
+    assert [t.sum().item() for t in x.grad.unbind()] == [0, 8, 8]
+    assert len(x.narrow(0, 1, 0)) == 0 and x.narrow(0, -1, 1)[0].tolist() == parts[2].tolist()
+    for start, length, error in ((2, 2, RuntimeError), (5, 1, IndexError), (0, -1, RuntimeError)):
+        with pytest.raises(error, match="start"):
+            x.narrow(0, start, length)
+    jagged = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(1, 3)], layout=torch.jagged)
+    chosen = torch.nested.narrow(jagged, 0, 1, 1)
+    assert chosen.layout == torch.strided and chosen[0].tolist() == [[1, 1, 1]]
+
+
+def test_reshaping_like_another_strided_tensor(torch):
+    x = torch.nested.nested_tensor([torch.arange(6.0).reshape(2, 3), torch.arange(4.0).reshape(1, 4)])
+    like = torch.nested.nested_tensor([torch.zeros(6, 1), torch.zeros(2, 2)])
+    assert [t.tolist() for t in x.reshape_as(like).unbind()] == [[[0], [1], [2], [3], [4], [5]], [[0, 1], [2, 3]]]
+    with pytest.raises(RuntimeError, match="as many elements"):
+        x.reshape_as(torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)]))
