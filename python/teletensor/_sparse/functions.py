@@ -125,6 +125,7 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
 
 def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
     """beta mat + alpha mat1 mat2; the gradient of a sparse matrix has its indices."""
+    beta, alpha = (1 if factor == 1 else factor for factor in (beta, alpha))  # fractions are no factors of integers
     if any(isinstance(t, SparseTensor) for t in (mat, mat1, mat2)):
         if not isinstance(mat1, SparseTensor) and not isinstance(mat2, SparseTensor):
             raise RuntimeError("[sparse.addmm] expected a sparse tensor as mat1 or mat2")

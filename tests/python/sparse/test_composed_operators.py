@@ -144,6 +144,13 @@ def test_cross_entropy_of_sparse_probabilities(layout: str) -> None:
             torch.testing.assert_close(x.grad, y.grad)
 
 
+def test_sums_with_products_of_integers() -> None:
+    d = torch.tensor([[1, 0, 2], [0, 3, 0], [4, 0, 5]])
+    for given in (d.to_sparse(), d.to_sparse_csr()):
+        assert torch.sparse.addmm(d, given, d).tolist() == (d + d @ d).tolist()
+        assert torch.sparse.addmm(d, given, d, beta=2).tolist() == (2 * d + d @ d).tolist()
+
+
 def test_linear_cross_entropy_with_a_sparse_weight() -> None:
     weight, classes = torch.tensor([[0.2, 0.0, 0.8], [0.0, 1.0, 0.0], [0.5, 0.5, 0.0]]), torch.tensor([0, 2, 1])
     for given in (weight.to_sparse(), weight.to_sparse_csr()):
