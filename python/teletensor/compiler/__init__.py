@@ -76,13 +76,13 @@ def load_cache_artifacts(serialized_artifacts: bytes) -> None:
 
 
 def load_compiled_function(file: Any, *, f_globals: Any = None, external_data: Any = None) -> Callable:
-    """Raises NotImplementedError: the engine compiles while it runs and has no files of compiled code."""
-    raise NotImplementedError("[load_compiled_function] the engine compiles while it runs, so there are no files of compiled code")
+    """Raises NotImplementedError: the engine compiles while it runs; torch.export.save() and load() are files of graphs."""
+    raise NotImplementedError("[load_compiled_function] the engine compiles while it runs; use torch.export.save() and load() for files")
 
 
 def precompile(*args: Any, **kwargs: Any) -> Any:
-    """Raises NotImplementedError: the engine compiles while it runs and has no files of compiled code."""
-    raise NotImplementedError("[precompile] functions are compiled at their first call")
+    """Raises NotImplementedError: the engine compiles while it runs; torch.export.save() and load() are files of graphs."""
+    raise NotImplementedError("[precompile] functions are compiled at their first call; use torch.export.save() and load() for files")
 
 
 def wrap_numpy(fn: Callable) -> Callable:
