@@ -527,4 +527,5 @@ handlers.update(
     **{name: _like(name) for name in ("zeros_like", "empty_like", "ones_like", "full_like", "randn_like")},
     reshape=_raises("reshape is not implemented for sparse tensors"), expand=_raises("expand is unsupported for Sparse tensors"),
     broadcast_to=_raises("expand is unsupported for Sparse tensors"), view_as_real=_of("view_as_real", view_as_real),
+    real=_of("real", lambda tensor: tensor.real), imag=_of("imag", lambda tensor: tensor.imag),
 )  # fmt: skip

@@ -151,6 +151,13 @@ def test_sums_with_products_of_integers() -> None:
         assert torch.sparse.addmm(d, given, d, beta=2).tolist() == (2 * d + d @ d).tolist()
 
 
+def test_parts_of_complex_numbers() -> None:
+    d = torch.tensor([[1 + 2j, 0], [0, 3 - 1j]])
+    for given in (d.to_sparse(), d.to_sparse_csr()):
+        assert torch.real(given).to_dense().tolist() == d.real.tolist() and torch.imag(given).to_dense().tolist() == d.imag.tolist()
+        assert torch.real(given).layout == given.layout
+
+
 def test_linear_cross_entropy_with_a_sparse_weight() -> None:
     weight, classes = torch.tensor([[0.2, 0.0, 0.8], [0.0, 1.0, 0.0], [0.5, 0.5, 0.0]]), torch.tensor([0, 2, 1])
     for given in (weight.to_sparse(), weight.to_sparse_csr()):
