@@ -43,6 +43,8 @@ class PassMode {
 
 bool is_defined(const Tensor& gradient) { return !!gradient; }
 
+bool is_built_in(const Op& op) { return find_op(op.id) == &op; }
+
 }  // namespace
 
 GraphTask::GraphTask(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients,
@@ -189,23 +191,43 @@ void GraphTask::make_ready(uint32_t index) {
 
 bool GraphTask::advance(int64_t stop) try {
   PassMode mode(options_.create_graph);
+  if (may_defer()) deferred_ = std::make_unique<DeferredCalls>();
+  const absl::Cleanup end = [&] {
+    failed_ |= deferred_ && deferred_->has_lost();
+    deferred_ = nullptr;
+  };
+  const auto flush = [&] {
+    if (deferred_) deferred_->flush();
+  };
   while (!ready_.empty()) {
     std::pop_heap(ready_.begin(), ready_.end(),
                   [this](uint32_t a, uint32_t b) { return states_[a].node->sequence() < states_[b].node->sequence(); });
     uint32_t index = ready_.back();
     ready_.pop_back();
     try {
-      if (visit(index, stop)) return true;
+      if (!visit(index, stop)) continue;
+      flush();
+      return true;
     } catch (const Suspended&) {
       make_ready(index);
+      flush();
       throw;
     }
   }
+  flush();
   return false;
 } catch (const Error& error) {
   invalidate_gradients(error);
   throw;
 }
+
+bool GraphTask::may_defer() const {
+  const Context& context = Context::current();
+  return !options_.create_graph && DeferredCalls::is_enabled() && !context.detect_anomaly &&
+         !context.observes_kernels() && context.recorder == nullptr;
+}
+
+void GraphTask::check_not_failed() const { check(!failed_, "expected a backward pass that has not failed"); }
 
 void GraphTask::invalidate_gradients(const Error& error) {
   if (!options_.accumulate) return;
@@ -283,6 +305,11 @@ int64_t GraphTask::run(uint32_t index) {
   std::optional<ProfiledNode> evaluation;
   if (runs) {
     evaluation.emplace(Profiler::Event::kEvaluation, node);
+    // Leaves store their gradients, and the formulas of custom operators may read data.
+    const bool defers = deferred_ && node.is_operator() && is_built_in(static_cast<const OperatorNode&>(node).op());
+    if (deferred_ && !defers) deferred_->flush();
+    std::optional<DeferredCalls::Use> use;
+    if (defers) use.emplace(deferred_.get());
     run_supplied(state, results);
     check_finite(node, results);
   }
@@ -353,7 +380,10 @@ void GraphTask::deliver(const Edge& edge, Tensor gradient) {
   if (!state.needed) return;
   if (gradient) {
     Tensor& sum = state.gradients[edge.output];
-    bool in_place = sum && !options_.create_graph && is_sole_owner(sum) && sum.is_contiguous();
+    const bool is_deferred = deferred_ && deferred_->is_deferred(gradient);
+    const bool in_place = sum && !options_.create_graph && !is_deferred && is_sole_owner(sum) && sum.is_contiguous();
+    std::optional<DeferredCalls::Use> use;
+    if (deferred_) use.emplace(deferred_.get());
     accumulate(sum, std::move(gradient), in_place);
   }
   if (--state.dependencies == 0) make_ready(index);
@@ -399,6 +429,7 @@ static Tensors in_row_major_order(Tensors gradients) {
 }
 
 Tensors GraphTask::run_until(int64_t stop, SizesView shapes) {
+  check_not_failed();
   if (!client_callbacks_.contains(stop) && !advance(stop)) {
     check(!shapes.empty(), "the backward pass does not reach function or hook ", stop);
     unreached_stops_.insert(stop);
@@ -422,6 +453,7 @@ Tensors GraphTask::run_until(int64_t stop, SizesView shapes) {
 }
 
 void GraphTask::resume_with(int64_t stop, absl::Span<const Tensor> gradients) {
+  check_not_failed();
   if (Tape::current().recomputations().contains(stop)) return take_recomputed(stop);
   if (unreached_stops_.erase(stop) > 0) return;
   auto found = client_callbacks_.find(stop);
@@ -480,6 +512,7 @@ bool GraphTask::needs_freed_tensors() const {
 }
 
 Tensors GraphTask::finish(absl::Span<const Tensor> captures) {
+  check_not_failed();
   while (true) {
     advance(0);
     if (client_callbacks_.empty()) break;

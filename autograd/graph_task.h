@@ -21,6 +21,7 @@
 #include "autograd/nodes/node.h"
 #include "autograd/nodes/operator_node.h"
 #include "autograd/nodes/tape.h"
+#include "engine/program/deferred_calls.h"
 #include "engine/schema/arg.h"
 #include "engine/schema/error.h"
 
@@ -134,6 +135,9 @@ class GraphTask final : public Pass {
   void deliver(const Edge& edge, Tensor gradient);
   void check_finite(const Node& node, absl::Span<const Tensor> results) const;
   void make_ready(uint32_t index);
+  // Whether the calls of the pass's formulas may be executed later.
+  bool may_defer() const;
+  void check_not_failed() const;
 
   static constexpr uint32_t kNone = ~uint32_t{0};
   GraphTaskOptions options_;
@@ -148,6 +152,8 @@ class GraphTask final : public Pass {
   absl::flat_hash_map<const Node*, uint32_t> nested_states_;  // states of nodes that another pass has marked
   absl::flat_hash_map<const HookedCall*, std::unique_ptr<HeldCall>> held_calls_;
   bool capture_all_ = false;
+  std::unique_ptr<DeferredCalls> deferred_;  // during advance()
+  bool failed_ = false;                      // gradients have no values
 };
 
 }  // namespace tt::autograd

@@ -287,8 +287,9 @@ void Dispatcher::run_backend(Call& call, const Row& row, Key key) const {
   // Calls within the kernel are part of this one.
   CallRecorder* const recorder = std::exchange(scope.recorder, nullptr);
   const absl::Cleanup resume = [&] { scope.recorder = recorder; };
-  if (recorder != nullptr && key != Key::kMeta) [[unlikely]]
-    fail(ErrorKind::kNotImplemented, "[", call.op->name, "] is executed on ", call.inferred.device);
+  if (recorder != nullptr) [[unlikely]] {
+    if (recorder->take(call)) return;
+  }
   if (row.suspends && scope.in_program) [[unlikely]]
     fail(ErrorKind::kNotImplemented, "[", call.op->name, "] waits for something outside the engine; a Program cannot");
   if (call.into || row.writes) check_writable(call);

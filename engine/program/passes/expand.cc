@@ -45,6 +45,12 @@ class Recorder final : public CallRecorder {
     mark_ = instruction.flags & Instruction::kRecompute;
   }
 
+  bool take(Call& call) override {
+    if (call.inferred.backend != DeviceType::kMeta)
+      fail(ErrorKind::kNotImplemented, "[", call.op->name, "] is executed on ", call.inferred.device);
+    return false;
+  }
+
   void record(const Call& call) override {
     std::vector<Slot> lists;  // spans into it must stay valid
     size_t entries = 0;
@@ -177,7 +183,7 @@ std::optional<Program> expand(const Program& program, const ProgramInputs& input
     Program expanded = std::move(recorder.program());
     expanded.set_outputs(names);
     const ProgramTypes types(expanded, metas, /*grad_enabled=*/false);
-    *recomputed = recompute(recorder.is_backward(), &types, metas.size(), memory_budget, &expanded);
+    *recomputed = recompute(recorder.is_backward(), &types, metas, memory_budget, &expanded);
     remove_copies(&expanded, ProgramTypes(expanded, metas, /*grad_enabled=*/false), metas.size());
     check_program(expanded, metas.size());
     return expanded;

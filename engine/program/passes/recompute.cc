@@ -1,16 +1,23 @@
 #include "engine/program/passes/recompute.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "engine/program/passes/memory_budget.h"
+#include "engine/program/passes/peak_memory.h"
+#include "engine/program/passes/remove_unused.h"
 #include "engine/program/passes/renamed_args.h"
 
 namespace tt {
 namespace {
 
 constexpr uint8_t kNone = 0;
+// Of calls that compute something again for values that are kept during the backward part, and then once more. They are
+// neither merged nor fused with others.
+constexpr uint8_t kTwice = Instruction::kRecompute;
 
 uint8_t mark_of(const Instruction& instruction) { return instruction.flags & Instruction::kRecompute; }
 
@@ -21,6 +28,7 @@ class Recomputation {
         program_(program),
         instructions_(program.instructions()),
         is_chosen_(instructions_.size()),
+        stays_(instructions_.size()),
         has_constant_values_(instructions_with_constant_values(program)) {
     region_of_.resize(instructions_.size());
     size_t region = 0;
@@ -53,6 +61,13 @@ class Recomputation {
     for (size_t i : instructions) is_chosen_[i] = true;
   }
 
+  // Of what is computed again, keeps the results of these instructions until their last use in the backward part. If
+  // there are any, the values that only they need are dropped, and computed once more when backward reads them.
+  void keep_during_backward(const std::vector<size_t>& instructions) {
+    for (size_t i : instructions) stays_[i] = true;
+    is_in_parts_ = !instructions.empty();
+  }
+
   // Nothing if there would be too many names.
   bool run(Program* changed) {
     for (size_t i = 0; i < instructions_.size(); ++i) {
@@ -63,7 +78,9 @@ class Recomputation {
       }
       append_renamed(
           instructions_[i], [&](Slot slot) { return is_backward_[i] ? name_of(slot) : slot; }, changed);
-      if (is_chosen_[i]) changed->mutable_instructions().back().flags |= Instruction::kRecomputeOdd;
+      if (!is_chosen_[i]) continue;
+      uint8_t& flags = changed->mutable_instructions().back().flags;
+      flags = static_cast<uint8_t>((flags & ~Instruction::kRecompute) | Instruction::kRecomputeOdd);
     }
     changed->set_outputs(program_.outputs());
     return last_ <= Program::kMaxNames;
@@ -87,9 +104,9 @@ class Recomputation {
     return found == again_.end() ? slot : found->second;
   }
 
-  // Appends the calls that compute the value, and what they need, in their order.
-  void compute_again(Slot wanted, Program* changed) {
-    if (!is_recomputed(wanted) || again_.contains(wanted)) return;
+  // The instructions that compute the value again, and what they need, in their order. `stops`: nothing beyond those
+  // whose results stay.
+  std::vector<size_t> needed_for(Slot wanted, bool stops) const {
     std::vector<size_t> needed;
     absl::flat_hash_set<size_t> found;
     std::vector<Slot> left = {wanted};
@@ -100,19 +117,36 @@ class Recomputation {
       const size_t i = definitions_.at(slot);
       if (!found.insert(i).second) continue;
       needed.push_back(i);
+      if (stops && stays_[i]) continue;
       for (const Arg& arg : instructions_[i].args) {
         for (Slot read : names_in(arg)) left.push_back(read);
       }
     }
     std::sort(needed.begin(), needed.end());
+    return needed;
+  }
+
+  // Appends the calls that compute the value.
+  void compute_again(Slot wanted, Program* changed) {
+    if (!is_recomputed(wanted) || again_.contains(wanted)) return;
+    const std::vector<size_t> needed = needed_for(wanted, /*stops=*/false);
+    // In parts, only what the value itself needs is there for later calls, beside what stays.
+    const std::vector<size_t> direct = is_in_parts_ ? needed_for(wanted, /*stops=*/true) : needed;
+    std::vector<size_t> dropped;
     for (size_t i : needed) {
+      const bool is_dropped = !stays_[i] && !std::binary_search(direct.begin(), direct.end(), i);
+      if (is_dropped) dropped.push_back(i);
       const auto is_new = [&](Slot slot) {
         const auto& results = instructions_[i].results;
         return std::find(results.begin(), results.end(), slot) != results.end();
       };
       append_renamed(
           instructions_[i], [&](Slot slot) { return is_new(slot) ? again_[slot] = ++last_ : name_of(slot); }, changed);
-      changed->mutable_instructions().back().flags &= static_cast<uint8_t>(~Instruction::kRecompute);
+      uint8_t& flags = changed->mutable_instructions().back().flags;
+      flags = static_cast<uint8_t>((flags & ~Instruction::kRecompute) | (is_dropped ? kTwice : kNone));
+    }
+    for (size_t i : dropped) {
+      for (Slot slot : instructions_[i].results) again_.erase(slot);
     }
   }
 
@@ -120,6 +154,8 @@ class Recomputation {
   const Program& program_;
   const std::vector<Instruction>& instructions_;
   std::vector<bool> is_chosen_;  // by instruction
+  std::vector<bool> stays_;      // by instruction
+  bool is_in_parts_ = false;
   const std::vector<bool> has_constant_values_;
   std::vector<size_t> region_of_;  // by instruction; 0: in none
   absl::flat_hash_map<Slot, size_t> definitions_;
@@ -133,7 +169,8 @@ class Recomputation {
 
 void mark_forward(Program* program) {
   std::vector<Instruction>& instructions = program->mutable_instructions();
-  const auto last = std::find_if(instructions.rbegin(), instructions.rend(), mark_of).base();
+  const auto is_forward = [](const Instruction& call) { return mark_of(call) != kNone && mark_of(call) != kTwice; };
+  const auto last = std::find_if(instructions.rbegin(), instructions.rend(), is_forward).base();
   for (auto at = instructions.begin(); at != last; ++at) {
     at->flags &= static_cast<uint8_t>(~Instruction::kRecompute);
     at->flags |= Instruction::kRecomputeOdd;
@@ -146,25 +183,69 @@ void remove_marks(Program* program) {
   }
 }
 
-Recomputed recompute(const std::vector<bool>& is_backward, const ProgramTypes* types, size_t inputs, double budget,
-                     Program* program) {
+namespace {
+
+// The peak of the Program's values when names are dropped after their last use.
+int64_t peak_of(Program program, absl::Span<const TensorMeta* const> inputs) {
+  remove_unused(&program);
+  return peak_bytes(program, inputs, /*grad_enabled=*/false);
+}
+
+// Applies the budget's choice. What is computed again is computed in parts, of the size with the lowest peak.
+bool apply_choice(const Recomputation& recomputation, const BudgetChoice& choice,
+                  const std::vector<BudgetChoice>& larger, absl::Span<const TensorMeta* const> inputs,
+                  Program* changed) {
+  Recomputation whole = recomputation;
+  whole.choose(choice.again);
+  if (!whole.run(changed)) return false;
+  int64_t lowest = choice.again.empty() ? 0 : peak_of(*changed, inputs);
+  for (const BudgetChoice& other : larger) {
+    // What the larger budget keeps stays during the backward part.
+    std::vector<size_t> stay;
+    std::set_difference(choice.again.begin(), choice.again.end(), other.again.begin(), other.again.end(),
+                        std::back_inserter(stay));
+    if (stay.empty()) continue;
+    Recomputation in_parts = recomputation;
+    in_parts.choose(choice.again);
+    in_parts.keep_during_backward(stay);
+    Program made;
+    if (!in_parts.run(&made)) continue;
+    const int64_t peak = peak_of(made, inputs);
+    if (peak >= lowest) continue;
+    lowest = peak;
+    *changed = std::move(made);
+  }
+  return true;
+}
+
+}  // namespace
+
+Recomputed recompute(const std::vector<bool>& is_backward, const ProgramTypes* types,
+                     absl::Span<const TensorMeta* const> inputs, double budget, Program* program) {
   Recomputed recomputed;
   const auto& instructions = program->instructions();
   const bool has_budget = budget < 1 && types != nullptr;
   if (!has_budget && std::none_of(instructions.begin(), instructions.end(), mark_of)) return recomputed;
-  Recomputation recomputation(is_backward, *program);
+  const Recomputation recomputation(is_backward, *program);
+  BudgetChoice choice;
+  std::vector<BudgetChoice> larger;
   if (has_budget) {
     std::vector<bool> is_again;
     is_again.reserve(instructions.size());
     for (size_t i = 0; i < instructions.size(); ++i) is_again.push_back(recomputation.is_again(i));
-    const BudgetChoice choice = choose_within_budget(*program, *types, inputs, is_backward, is_again, budget);
+    const auto choose = [&](double part) {
+      return choose_within_budget(*program, *types, inputs.size(), is_backward, is_again, part);
+    };
+    choice = choose(budget);
     recomputed.all_bytes = choice.all_bytes;
     recomputed.kept_bytes = choice.kept_bytes;
-    recomputation.choose(choice.again);
+    for (double part : {0.0625, 0.125, 0.1875, 0.25, 0.375, 0.5, 0.75}) {
+      if (part > budget && !choice.again.empty()) larger.push_back(choose(part));
+    }
   }
   const size_t before = instructions.size();
   Program changed;
-  if (!recomputation.run(&changed)) return {};
+  if (!apply_choice(recomputation, choice, larger, inputs, &changed)) return {};
   recomputed.calls = changed.instructions().size() - before;
   *program = std::move(changed);
   return recomputed;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "engine/schema/program.h"
 #include "engine/schema/program_types.h"
 
@@ -21,11 +22,13 @@ struct Recomputed {
 // later calls of forward read, or the caller, are kept; so are drawn random numbers, and with them their bits, and
 // everything that depends on memory that a call writes. With a `budget` below 1, it also computes results of other
 // calls again, so that at most this part of the bytes is kept (memory_budget.h); `types` are then those of the Program,
-// whose names 1 to `inputs` are its inputs. `is_backward` says of each instruction whether a backward pass has called
-// it. The bits do not change. The calls that compute something again have no mark, so that merge_equal does not make
-// them one with the first ones.
-Recomputed recompute(const std::vector<bool>& is_backward, const ProgramTypes* types, size_t inputs, double budget,
-                     Program* program);
+// whose names 1, 2, ... are its inputs. What is computed again may then be computed in parts, so that the peak is
+// lower: some values stay for the whole backward part, and what only they need is dropped, and computed once more when
+// it is read (in flags, these calls have both marks). `is_backward` says of each instruction whether a backward pass
+// has called it. The bits do not change. The calls that compute something again have no mark, so that merge_equal does
+// not make them one with the first ones.
+Recomputed recompute(const std::vector<bool>& is_backward, const ProgramTypes* types,
+                     absl::Span<const TensorMeta* const> inputs, double budget, Program* program);
 
 // Gives all instructions up to the last marked one the same mark, so that the passes that fuse calls do not compute
 // what is computed again together with forward.

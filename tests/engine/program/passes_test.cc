@@ -300,7 +300,7 @@ TEST(Recompute, ComputesInnerValuesBeforeBackwardReadsThem) {
   add(&program, "mul", {slot(8), slot(3)}, {9});
   add(&program, "mul", {slot(9), slot(2)}, {10});
   program.set_outputs({6, 10});
-  recompute({false, false, false, false, false, true, true, true, true}, nullptr, 1, 1, &program);
+  recompute({false, false, false, false, false, true, true, true, true}, nullptr, {}, 1, &program);
   EXPECT_EQ(to_string(program),
             "%2 = exp(%1)\n%3 = sin(%2)\n%4 = neg(%3)\n%5 = tanh(%4)\n%6 = exp(%5)\n"
             "%11 = tanh(%4)\n%7 = mul(%6, %11)\n%8 = mul(%7, %4)\n"
@@ -320,7 +320,7 @@ TEST(Recompute, KeepsRandomNumbersAndUnmarkedValues) {
   add(&program, "mul", {slot(4), slot(2)}, {5});
   program.set_outputs({5});
   const std::string before = to_string(program);
-  recompute({false, false, false, true}, nullptr, 1, 1, &program);
+  recompute({false, false, false, true}, nullptr, {}, 1, &program);
   EXPECT_EQ(to_string(program), before);
 }
 

@@ -83,7 +83,8 @@ def test_budgets_keep_less_and_the_bits_stay():
         assert calls > 0 and bytes_kept <= budget * every
     calls = [results[budget][0] for budget in (0.8, 0.5, 0.2, 0.0)]
     assert calls == sorted(calls) and calls[0] < calls[-1]
-    assert results[0.5][3] < kept(whole, x)[3], "a lower peak"
+    for budget in (0.5, 0.2, 0.0):
+        assert results[budget][3] < kept(whole, x)[3], "a lower peak"
     peaks = {s.peak_bytes for s in torch.compiler.stats()}
     assert results[0.5][3] in peaks, "stats() reports the peak, too"
 
