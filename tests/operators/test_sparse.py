@@ -50,7 +50,7 @@ def numbers(t) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dtype", TOLERANCES)
-@pytest.mark.parametrize("k", [1, 7, 16, 33, 64, 130, 400])
+@pytest.mark.parametrize("k", [1, 3, 7, 8, 16, 31, 33, 64, 130, 400])
 def test_products(torch, k, dtype):
     a = matrix(97, 61, dtype=dtype)
     crow, col, values = components(torch, a, dtype)
@@ -204,6 +204,20 @@ def test_invalid_csr(torch, call):
             for t in result if isinstance(result, (tuple, list)) else [result]:
                 t.tolist()
     assert torch.ones(2).neg().tolist() == [-1, -1]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("k", [3, 16, 32, 64])
+def test_invalid_column_of_long_row(torch, dtype, k):
+    """At every place of a row whose entries are added four at a time."""
+    crow, values = torch.tensor([0, 0, 11, 13]), torch.ones(13, dtype=getattr(torch, dtype))
+    x = torch.ones(12, k, dtype=values.dtype)
+    for place in range(13):
+        col = [*range(11), 0, 1]
+        assert operators().sparse_csr_mm(crow, torch.tensor(col), values, x).tolist() == [[0.0] * k, [11.0] * k, [2.0] * k]
+        col[place] = 12 + place
+        with pytest.raises(RuntimeError, match=f"index {12 + place} is out of range"):
+            operators().sparse_csr_mm(crow, torch.tensor(col), values, x).tolist()
 
 
 @pytest.mark.parametrize("index", [3, -1, LARGEST, -LARGEST])

@@ -17,8 +17,9 @@ namespace tt::cpu {
 class IndexCheck {
  public:
   explicit IndexCheck(int64_t size, int64_t dim = -1) : size_(size), dim_(dim) {}
+  bool contains(int64_t index) const { return static_cast<uint64_t>(index) < static_cast<uint64_t>(size_); }
   int64_t checked(int64_t index) {
-    if (static_cast<uint64_t>(index) < static_cast<uint64_t>(size_)) [[likely]]
+    if (contains(index)) [[likely]]
       return index;
     report(index);
     return 0;

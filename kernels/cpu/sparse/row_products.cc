@@ -13,11 +13,19 @@ namespace {
 
 constexpr int kBytes = 64;  // of a vector; compilers split it for narrower instruction sets
 
-template <typename T>
+template <typename T, int kSize = kBytes>
 struct Vectors {
-  typedef T Vector __attribute__((vector_size(kBytes)));
-  typedef T Unaligned __attribute__((vector_size(kBytes), aligned(alignof(T)), may_alias));
-  static constexpr int kLanes = kBytes / sizeof(T);
+  typedef T Vector __attribute__((vector_size(kSize)));
+  typedef T Unaligned __attribute__((vector_size(kSize), aligned(alignof(T)), may_alias));
+  static constexpr int kLanes = kSize / sizeof(T);
+};
+
+// A vector of one element is the element, which stays in a register.
+template <typename T>
+struct Vectors<T, sizeof(T)> {
+  using Vector = T;
+  using Unaligned = T;
+  static constexpr int kLanes = 1;
 };
 
 template <typename T>
@@ -57,33 +65,70 @@ template <int kVectors, bool kBlocks, typename T>
   for (int v = 0; v < kVectors; ++v) *reinterpret_cast<U*>(out + v * kLanes) = sums[v];
 }
 
-// The same for few vectors of a CSR matrix: sums of every fourth entry, so that an addition need not wait for the last.
-template <int kVectors, typename T>
+// Reports an invalid index, and stores zeros as the results of its row.
+template <typename T>
+[[gnu::noinline, gnu::cold]] void reject_row(int64_t index, T* out, int64_t k, IndexCheck& range) {
+  range.report(index);
+  std::fill_n(out, k, T{});
+}
+
+// The same for few vectors of kSize bytes and a CSR matrix: sums of every fourth entry, so that an addition need not
+// wait for the last. An invalid index ends the loop: a call that returns to it would keep the sums in memory instead of
+// registers.
+template <int kVectors, int kSize = kBytes, typename T>
 [[gnu::always_inline]] inline void sum_few_vectors(const Entries& e, const BlockMatrix<T>& m, const T* other,
                                                    int64_t step, T* out, IndexCheck& range) {
-  using V = typename Vectors<T>::Vector;
-  using U = typename Vectors<T>::Unaligned;
-  constexpr int kLanes = Vectors<T>::kLanes, kSets = 4;
+  using V = typename Vectors<T, kSize>::Vector;
+  using U = typename Vectors<T, kSize>::Unaligned;
+  constexpr int kLanes = Vectors<T, kSize>::kLanes, kSets = 4;
   V sums[kSets][kVectors] = {};
   int64_t i = e.begin;
-  const auto add = [&](V(&to)[kVectors], int64_t entry) __attribute__((always_inline)) {
+  const auto add = [&](V(&to)[kVectors], int64_t entry, int64_t column) __attribute__((always_inline)) {
     const T value = m.values[entry];
-    const T* from = other + range.checked(e.col[entry]) * step;
+    const T* from = other + column * step;
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) to[v] += value * *reinterpret_cast<const U*>(from + v * kLanes);
   };
   for (; i + kSets <= e.end; i += kSets) {
+    int64_t columns[kSets];
 #pragma GCC unroll 4
-    for (int s = 0; s < kSets; ++s) add(sums[s], i + s);
+    for (int s = 0; s < kSets; ++s) {
+      const int64_t column = e.col[i + s];
+      if (!range.contains(column)) [[unlikely]]
+        return reject_row(column, out, kVectors * kLanes, range);
+      columns[s] = column;
+    }
+#pragma GCC unroll 4
+    for (int s = 0; s < kSets; ++s) add(sums[s], i + s, columns[s]);
   }
-  for (; i < e.end; ++i) add(sums[0], i);
+  for (; i < e.end; ++i) {
+    const int64_t column = e.col[i];
+    if (!range.contains(column)) [[unlikely]]
+      return reject_row(column, out, kVectors * kLanes, range);
+    add(sums[0], i, column);
+  }
 #pragma GCC unroll 2
   for (int v = 0; v < kVectors; ++v) {
     *reinterpret_cast<U*>(out + v * kLanes) = (sums[0][v] + sums[1][v]) + (sums[2][v] + sums[3][v]);
   }
 }
 
-// The same for any type and fewer columns than a vector has.
+// The sums of the last columns, fewer than a vector of kSize bytes times 2 has, in vectors of half the size each.
+template <int kSize, typename T>
+[[gnu::always_inline]] inline void sum_last_columns(const Entries& e, const BlockMatrix<T>& m, const T* other,
+                                                    int64_t step, int64_t k, T* out, IndexCheck& range) {
+  constexpr int64_t kLanes = Vectors<T, kSize>::kLanes;
+  int64_t j = 0;
+  if (k >= kLanes) {
+    sum_few_vectors<1, kSize>(e, m, other, step, out, range);
+    j = kLanes;
+  }
+  if constexpr (kLanes > 1) {
+    if (j < k) sum_last_columns<kSize / 2>(e, m, other + j, step, k - j, out + j, range);
+  }
+}
+
+// The same for any type and number of columns.
 template <typename T>
 [[gnu::always_inline]] inline void sum_scalars(const Entries& e, const BlockMatrix<T>& m, int64_t row, const T* other,
                                                int64_t step, int64_t k, T* out, IndexCheck& range) {
@@ -128,13 +173,14 @@ template <bool kBlocks, typename T>
           }
           j += 2 * kLanes;
         }
-        if (j + kLanes <= k) {
-          if constexpr (kBlocks) {
+        if constexpr (kBlocks) {
+          if (j + kLanes <= k) {
             sum_vectors<1, true>(e, m, row, other + j, step, to + j, range);
-          } else {
-            sum_few_vectors<1>(e, m, other + j, step, to + j, range);
+            j += kLanes;
           }
-          j += kLanes;
+        } else if (j < k) {
+          sum_last_columns<kBytes>(e, m, other + j, step, k - j, to + j, range);
+          j = k;
         }
       }
       if (j < k) sum_scalars(e, m, row, other + j, step, k - j, to + j, range);
