@@ -111,6 +111,20 @@ Scalar Tensor::item() const {
   throw TypeError("item: unknown dtype");
 }
 
+bool Tensor::equal(const Tensor& other) const {
+  NoGradGuard no_grad;
+  return is_same_size(other) && eq(other).all().item<bool>();
+}
+
+bool Tensor::allclose(const Tensor& other, double rtol, double atol, bool equal_nan) const {
+  if (dtype() != other.dtype()) {
+    throw RuntimeError(std::string("[allclose] expected tensors of one dtype, got ") + std::string(tt::name(dtype())) +
+                       " and " + std::string(tt::name(other.dtype())));
+  }
+  NoGradGuard no_grad;
+  return isclose(other, rtol, atol, equal_nan).all().item<bool>();
+}
+
 void Tensor::read(void* into, size_t bytes, Dtype dtype) const {
   NoGradGuard no_grad;
   const Tensor converted = to(dtype);

@@ -50,6 +50,7 @@ class Tensor : public TensorMethods {
   Device device() const { return Device(meta().device); }
   TensorOptions options() const { return TensorOptions(dtype()).device(device()); }
   size_t element_size() const { return tt::item_size(dtype()); }
+  bool is_same_size(const Tensor& other) const { return sizes() == other.sizes(); }
   size_t nbytes() const { return element_size() * static_cast<size_t>(numel()); }
   bool is_contiguous() const { return read_meta(Read::kContiguity).is_contiguous(); }
   bool is_floating_point() const { return tt::is_floating(dtype()); }
@@ -67,6 +68,10 @@ class Tensor : public TensorMethods {
   T item() const {
     return scalar_to<T>(item());
   }
+  /// Whether both have the same sizes and elements. NaN equals nothing.
+  bool equal(const Tensor& other) const;
+  /// Whether all elements are close: |this - other| <= atol + rtol * |other|.
+  bool allclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) const;
   /// A copy of the elements in row-major order, converted to T in the engine if the dtype differs.
   template <typename T>
   std::vector<T> data() const {
@@ -178,6 +183,12 @@ class Tensor : public TensorMethods {
     }
   }
 };
+
+inline bool equal(const Tensor& input, const Tensor& other) { return input.equal(other); }
+inline bool allclose(const Tensor& input, const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
+                     bool equal_nan = false) {
+  return input.allclose(other, rtol, atol, equal_nan);
+}
 
 /// Prints as libtorch: values, then "[ CPUFloatType{2,3} ]". Waits.
 std::ostream& operator<<(std::ostream& stream, const Tensor& tensor);

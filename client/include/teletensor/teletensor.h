@@ -14,6 +14,7 @@
 #include "client/api/program.h"
 #include "client/api/published.h"
 #include "client/api/session.h"
+#include "client/api/shapes.h"
 #include "client/api/sparse.h"
 #include "client/api/special.h"
 #include "client/api/tensor.h"

@@ -160,6 +160,25 @@ Functions transforms() {
   };
 }
 
+Functions shapes() {
+  return {
+      {"broadcast_tensors", [](const List& in) { return broadcast_tensors(in); }},
+      {"meshgrid", [](const List& in) { return meshgrid(in); }},
+      {"meshgrid of x and y", [](const List& in) { return meshgrid(in, "xy"); }},
+      {"cartesian_prod", [](const List& in) { return List{cartesian_prod(in)}; }},
+      {"block_diag", [](const List& in) { return List{block_diag(in)}; }},
+      {"column_stack", [](const List& in) { return List{column_stack(in)}; }},
+      {"row_stack", [](const List& in) { return List{row_stack(in)}; }},
+      {"dstack", [](const List& in) { return List{dstack(in)}; }},
+      {"atleast_3d", one(atleast_3d)},
+      {"hsplit", [](const List& in) { return hsplit(in[0], 2); }},
+      {"vsplit", [](const List& in) { return vsplit(in[0], 3); }},
+      {"dsplit", [](const List& in) { return dsplit(in[0], 2); }},
+      {"fliplr", one(fliplr)},
+      {"flipud", one(flipud)},
+  };
+}
+
 Functions others() {
   namespace F = nn::functional;
   return {
@@ -207,6 +226,7 @@ TEST_F(Api, FunctionsGivePyTorchsResults) {
   Functions all = factorisations();
   all.merge(norms_and_products());
   all.merge(transforms());
+  all.merge(shapes());
   all.merge(others());
   ASSERT_EQ(all.size(), recorded.to_dict().size());
   for (const auto& [name, function] : all) {

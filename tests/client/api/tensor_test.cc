@@ -107,6 +107,39 @@ TEST_F(Api, Indexing) {
   EXPECT_EQ(numbers[2][1], 9);
 }
 
+TEST_F(Api, Comparisons) {
+  const Tensor x = tensor({1., 2., NAN}), y = x.slice(0, 0, 2);
+  EXPECT_TRUE(y.equal(tensor({1., 2.})));
+  EXPECT_FALSE(equal(x, x));
+  EXPECT_FALSE(equal(y, y.view({2, 1})));
+  EXPECT_TRUE(allclose(y, y + 1e-7));
+  EXPECT_FALSE(allclose(y, y + 1e-3));
+  EXPECT_TRUE(y.allclose(y + 1e-3, 0, 1e-2));
+  EXPECT_FALSE(x.allclose(x));
+  EXPECT_TRUE(x.allclose(x, 1e-5, 1e-8, /*equal_nan=*/true));
+  EXPECT_THAT(message_of<RuntimeError>([&] { y.allclose(y.to(kDouble)); }), HasSubstr("got float32 and float64"));
+  EXPECT_TRUE(equal(ones({2}, requires_grad()), ones({2})));
+}
+
+TEST_F(Api, PositionsAndDistinctValues) {
+  EXPECT_THAT(tril_indices(3, 2).data<int64_t>(), ElementsAre(0, 1, 1, 2, 2, 0, 0, 1, 0, 1));
+  EXPECT_THAT(triu_indices(2, 3, 1).data<int64_t>(), ElementsAre(0, 0, 1, 1, 2, 2));
+  EXPECT_EQ(triu_indices(2, 3, 1, dtype(kInt)).dtype(), kInt);
+  EXPECT_EQ(triu_indices(0, 3).sizes(), IntArrayRef({2, 0}));
+  EXPECT_THAT(message_of<RuntimeError>([] { tril_indices(-1, 2); }), HasSubstr("not negative, got -1 and 2"));
+  EXPECT_THAT(message_of<RuntimeError>([] { tril_indices(1, 2, 0, dtype(kFloat)); }), HasSubstr("got float32"));
+  EXPECT_THAT(argwhere(tensor({{0, 3}, {4, 0}})).data<int64_t>(), ElementsAre(0, 1, 1, 0));
+  const auto [values, inverse, counts] = _unique2(tensor({3, 1, 3}), true, true, true);
+  EXPECT_THAT(values.data<int64_t>(), ElementsAre(1, 3));
+  EXPECT_THAT(inverse.data<int64_t>(), ElementsAre(1, 0, 1));
+  EXPECT_THAT(counts.data<int64_t>(), ElementsAre(1, 2));
+  EXPECT_FALSE(std::get<1>(_unique2(tensor({3, 1, 3}))).defined());
+  EXPECT_THAT(message_of<RuntimeError>([] { meshgrid({ones({2, 2})}); }), HasSubstr("expected vectors"));
+  EXPECT_THAT(message_of<RuntimeError>([] { meshgrid({ones({2})}, "yx"); }), HasSubstr("got \"yx\""));
+  EXPECT_THAT(message_of<RuntimeError>([] { hsplit(ones({2, 3}), 2); }), HasSubstr("not divisible"));
+  EXPECT_THAT(message_of<RuntimeError>([] { broadcast_tensors({ones({2}), ones({3})}); }), HasSubstr("got 2 and 3"));
+}
+
 TEST_F(Api, CopiesKeepTheShape) {
   const Tensor x = zeros(3);
   x.copy_(tensor({1., 2., 3.}));
