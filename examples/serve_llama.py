@@ -273,7 +273,7 @@ def main() -> None:
             one, _ = tokens_per_second(address, token, prompts[:1], args.tokens)
             many, texts = tokens_per_second(address, token, prompts, args.tokens)
     for prompt, written in list(zip(prompts, texts))[:2]:
-        print("-" * 80, bytes(symbols[t] for t in [*prompt, *written]).decode(), sep="\n")
+        print("-" * 80, bytes(symbols[t] for t in [*prompt, *written]).decode(errors="replace"), sep="\n")
     print("-" * 80)
     print(f"tokens per second: {one:.0f} for one client, {many:.0f} for {args.clients} ({many / one:.1f} times)")
 

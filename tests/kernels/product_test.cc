@@ -1,5 +1,7 @@
 #include "kernels/cpu/blas/product.h"
 
+#include <utility>
+
 #include "kernels/cpu/blas/gemm.h"
 #include "kernels/cpu/blas/gemv.h"
 #include "tests/kernels/tensors.h"
@@ -154,6 +156,34 @@ TEST(Product, KeepsPackedWeightsUntilWritten) {
   for (int round = 0; round < 3; ++round) {
     product(problem(a, w, c), nullptr, &w);
     expect_close(c, naive(a, w), 1e-5, "after a write");
+  }
+}
+
+// Products of few rows with weights: with a packed copy and without, in both layouts, with incomplete panels.
+TEST(Product, OfFewRowsHaveTheBitsOfSingleCalls) {
+  for (const Layout layout : {Layout::kPlain, Layout::kTransposed}) {
+    for (const auto& [n, k] : {std::pair<int64_t, int64_t>{256, 1300}, {1000, 77}, {129, 512}}) {
+      const Tensor w = operand(k, n, DType::kFloat32, layout), bias = filled({n});
+      const Tensor a = filled({64, k}), added = filled({64, n});
+      for (int64_t i = 0; i < a.numel(); ++i) put(a, i, at(a, i) / 3);  // products are rounded
+      Tensor whole = constant({64, n}, 77);
+      product(problem(a, w, whole), bias.data(), &w);
+      Tensor want = naive(a, w);
+      for (int64_t i = 0; i < want.numel(); ++i) put(want, i, at(want, i) + at(bias, i % n));
+      expect_close(whole, want, 1e-5);
+      for (const int64_t m : {2, 3, 5, 8, 9, 16, 31, 64}) {
+        const Tensor rows = view_of(a, Geometry{{m, k}, {k, 1}, 0, true});
+        Tensor c = constant({m, n}, 77);
+        product(problem(rows, w, c), bias.data(), &w);
+        if (m * n * k > (1 << 18)) {  // smaller products use another method
+          for (int64_t i = 0; i < c.numel(); ++i) ASSERT_EQ(at(c, i), at(whole, i)) << m << "x" << n << "x" << k;
+        }
+        if (!product_of_few_rows(problem(rows, w, c), bias.data(), added.data(), w)) continue;
+        for (int64_t i = 0; i < c.numel(); ++i) {
+          ASSERT_EQ(at(c, i), static_cast<float>(at(whole, i)) + static_cast<float>(at(added, i)));
+        }
+      }
+    }
   }
 }
 

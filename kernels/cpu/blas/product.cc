@@ -7,6 +7,7 @@
 #include "engine/device/parallel.h"
 #include "engine/tensor/tensor.h"
 #include "kernels/common/iteration/element.h"
+#include "kernels/cpu/blas/few_rows.h"
 #include "kernels/cpu/blas/gemv.h"
 #include "kernels/cpu/blas/onednn.h"
 #include "kernels/cpu/blas/packed_weights.h"
@@ -241,12 +242,20 @@ void product(const Gemm& g, const void* bias, const Tensor* weights) {
   const bool would_round_twice = bias && item_size(g.dtype) == 2;
   if (is_gemv(g) && !would_round_twice) {
     gemv(g);
+  } else if (weights && !is_small(g) && is_few_rows(g)) {
+    return few_rows(g, static_cast<const float*>(bias), nullptr, *weights);
   } else if (is_small(g) || !onednn_supports(g.dtype) || !run_onednn(g, bias, weights)) {
     gemm(g);
   } else {
     return;
   }
   if (bias) add_bias(g, bias);
+}
+
+bool product_of_few_rows(const Gemm& g, const void* bias, const void* added, const Tensor& weights) {
+  if (is_small(g) || !is_few_rows(g) || work(g) > 2 * kLongProduct) return false;
+  few_rows(g, static_cast<const float*>(bias), static_cast<const float*>(added), weights);
+  return true;
 }
 
 bool product_with(const Gemm& g, const void* bias, const Tensor* weights, const ProductEpilogue& epilogue) {

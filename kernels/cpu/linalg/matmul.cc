@@ -121,6 +121,14 @@ const LinearActivation* find_activation(std::string_view name) {
   return found == std::end(kActivations) ? nullptr : found;
 }
 
+// Computes the activation in place; null for none.
+void apply_activation(const LinearActivation* active, Tensor& out) {
+  if (!active) return;
+  ProductChain chain(out);
+  chain.apply(active->op);
+  run_chain(chain.steps(), out);
+}
+
 // out += number. `number` has one element.
 void add_number(const Tensor& number, Tensor& out) {
   with_element(out.dtype(), [&]<typename T>(std::type_identity<T>) {
@@ -174,15 +182,13 @@ void fused_linear(const Tensor& input, const Tensor& weight, const Tensor& bias,
     MatmulOperand left(input, true), right(columns, false);
     if (left.fold()) {
       const Gemm g{out.dtype(), left.rows, right.columns, left.columns, left.matrix, right.matrix, out.data()};
+      if (product_of_few_rows(g, b ? b.data() : nullptr, summand ? summand.data() : nullptr, weight)) {
+        return apply_activation(active, out);
+      }
       const ProductEpilogue epilogue{summand ? summand.data() : nullptr,
                                      active ? active->epilogue : ProductEpilogue::Activation::kNone};
       if (product_with(g, b ? b.data() : nullptr, &weight, epilogue)) {
-        if (active && epilogue.activation == ProductEpilogue::Activation::kNone) {
-          ProductChain chain(out);
-          chain.apply(active->op);
-          run_chain(chain.steps(), out);
-        }
-        return;
+        return apply_activation(epilogue.activation == ProductEpilogue::Activation::kNone ? active : nullptr, out);
       }
     }
   }

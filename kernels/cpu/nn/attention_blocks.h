@@ -165,34 +165,81 @@ TT_CLONES T dot_of(const In* x, const In* y, int64_t n) {
   return total;
 }
 
+// The scores of kKeys keys and a query: the products of each pair of elements are added in the lanes of a vector, whose
+// halves are added to each other. Several keys share the instructions that join lanes.
+template <int kKeys, typename T>
+[[gnu::always_inline]] inline void scores_of(int64_t depth, const T* query, const T* keys, int64_t k_step, T* scores) {
+  constexpr int64_t kCount = Lanes<T>::kCount;
+  typename Lanes<T>::Vector sums[kKeys] = {};
+  int64_t i = 0;
+  for (; i + kCount <= depth; i += kCount) {
+    const typename Lanes<T>::Vector part = lanes_at(query + i);
+#pragma GCC unroll 8
+    for (int c = 0; c < kKeys; ++c) sums[c] += part * lanes_at(keys + c * k_step + i);
+  }
+  T lanes[kKeys][kCount];
+#pragma GCC unroll 8
+  for (int c = 0; c < kKeys; ++c) lanes_at(lanes[c]) = sums[c];
+#pragma GCC unroll 4
+  for (int64_t half = kCount / 2; half > 0; half /= 2) {
+    for (int c = 0; c < kKeys; ++c) {
+      for (int64_t lane = 0; lane < half; ++lane) lanes[c][lane] += lanes[c][lane + half];
+    }
+  }
+  for (int c = 0; c < kKeys; ++c) {
+    T rest = 0;
+    for (int64_t j = i; j < depth; ++j) rest += query[j] * keys[c * k_step + j];
+    scores[c] = lanes[c][0] + rest;
+  }
+}
 // The scores of few queries, q_step elements apart: scores[r * n + c] is the scalar product of query r and key c. A
 // product of matrices would pack all keys, which takes longer than to read them once per query.
 template <typename T>
 TT_CLONES void few_scores(int64_t m, int64_t n, int64_t depth, const T* q, int64_t q_step, const T* k, int64_t k_step,
                           T* scores) {
-  for (int64_t c = 0; c < n; ++c) {
-    const T* const key = k + c * k_step;
-    for (int64_t r = 0; r < m; ++r) {
-      const T* const query = q + r * q_step;
-      scores[r * n + c] = fold(
-          depth, T(0), [&](auto& sum, int64_t i) { sum += lanes_at(query + i) * lanes_at(key + i); },
-          [&](T& sum, int64_t i) { sum += query[i] * key[i]; }, [](auto& sum, const auto& x) { sum += x; });
-    }
+  int64_t c = 0;
+  for (; c + 8 <= n; c += 8) {
+    for (int64_t r = 0; r < m; ++r) scores_of<8>(depth, q + r * q_step, k + c * k_step, k_step, scores + r * n + c);
   }
+  for (; c < n; ++c) {
+    for (int64_t r = 0; r < m; ++r) scores_of<1>(depth, q + r * q_step, k + c * k_step, k_step, scores + r * n + c);
+  }
+}
+// sums[i] = the sum over c of weights[c] * v[c * v_step + i], added to what is there if `add`, for kVectors vectors,
+// whose sums stay in registers.
+template <int kVectors, typename T>
+[[gnu::always_inline]] inline void sums_of(int64_t n, const T* weights, const T* v, int64_t v_step, T* sums, bool add) {
+  constexpr int64_t kCount = Lanes<T>::kCount;
+  typename Lanes<T>::Vector totals[kVectors] = {};
+#pragma GCC unroll 4
+  for (int i = 0; i < kVectors; ++i) {
+    if (add) totals[i] = lanes_at(sums + i * kCount);
+  }
+  for (int64_t c = 0; c < n; ++c) {
+    const T weight = weights[c];
+#pragma GCC unroll 4
+    for (int i = 0; i < kVectors; ++i) totals[i] += weight * lanes_at(v + c * v_step + i * kCount);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < kVectors; ++i) lanes_at(sums + i * kCount) = totals[i];
 }
 // sums[r * width + i] = the sum over c of weights[r * n + c] * v[c * v_step + i], added to what is there if `add`.
 template <typename T>
 TT_CLONES void few_sums(int64_t m, int64_t n, int64_t width, const T* weights, const T* v, int64_t v_step, T* sums,
                         bool add) {
-  if (!add) {
-    for (int64_t i = 0; i < m * width; ++i) sums[i] = 0;
+  constexpr int64_t kCount = Lanes<T>::kCount;
+  int64_t i = 0;
+  for (; i + 4 * kCount <= width; i += 4 * kCount) {
+    for (int64_t r = 0; r < m; ++r) sums_of<4>(n, weights + r * n, v + i, v_step, sums + r * width + i, add);
   }
-  for (int64_t c = 0; c < n; ++c) {
-    const T* const value = v + c * v_step;
+  for (; i + kCount <= width; i += kCount) {
+    for (int64_t r = 0; r < m; ++r) sums_of<1>(n, weights + r * n, v + i, v_step, sums + r * width + i, add);
+  }
+  for (; i < width; ++i) {
     for (int64_t r = 0; r < m; ++r) {
-      T* __restrict to = sums + r * width;
-      const T weight = weights[r * n + c];
-      for (int64_t i = 0; i < width; ++i) to[i] += weight * value[i];
+      T total = add ? sums[r * width + i] : T(0);
+      for (int64_t c = 0; c < n; ++c) total += weights[r * n + c] * v[c * v_step + i];
+      sums[r * width + i] = total;
     }
   }
 }

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "kernels/cpu/quantized/transpose.h"
+#include "kernels/cpu/iteration/transpose_avx512.h"
 
 namespace tt::cpu {
 namespace {

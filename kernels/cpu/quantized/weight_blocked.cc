@@ -10,7 +10,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "engine/device/parallel.h"
-#include "kernels/cpu/quantized/transpose.h"
+#include "kernels/cpu/iteration/transpose_avx512.h"
 
 namespace tt::cpu {
 namespace {

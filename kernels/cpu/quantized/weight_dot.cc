@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/cpu/quantized/has_avx512.h"
+#include "kernels/cpu/iteration/has_avx512.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

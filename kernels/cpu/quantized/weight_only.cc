@@ -11,7 +11,7 @@
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/loops/clones.h"
-#include "kernels/cpu/quantized/has_avx512.h"
+#include "kernels/cpu/iteration/has_avx512.h"
 #include "kernels/cpu/quantized/int8_operands.h"
 #include "kernels/cpu/quantized/weight_blocked.h"
 #include "kernels/cpu/quantized/weight_dot.h"
