@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import queue
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
@@ -200,23 +200,40 @@ class Client:
 
         self._grpc, self._model = grpc, model
         self._client = grpc.InferenceServerClient(address)
-        self._answers: queue.Queue = queue.Queue()
-        self._client.start_stream(lambda result, error: self._answers.put((result, error)), headers={"authorization": f"Bearer {token}"})
+        self._receive = lambda _token, _error: None
+        self._client.start_stream(self._read, headers={"authorization": f"Bearer {token}"})
 
-    def generate(self, prompt: np.ndarray, **parameters):
-        """Yields tokens."""
+    def _read(self, result, error) -> None:
+        """Passes on an answer: a token, and None after the last one."""
+        if error is not None:
+            return self._receive(None, error)
+        response = result.get_response()
+        if (token := result.as_numpy("token")) is not None and token.size:
+            self._receive(int(token[0]), None)
+        if response.parameters["triton_final_response"].bool_param:
+            self._receive(None, None)
+        return None
+
+    def start(self, receive, prompt: np.ndarray, **parameters) -> None:
+        """Calls receive(token, error) on a thread of the connection for each token, with (None, None) at the end, and with an
+        error instead of a token after a failure.
+        """
+        self._receive = receive
         tokens = self._grpc.InferInput("tokens", list(prompt.shape), "INT64")
         tokens.set_data_from_numpy(prompt)
         self._client.async_stream_infer(self._model, [tokens], parameters=parameters, enable_empty_final_response=True)
+
+    def generate(self, prompt: np.ndarray, **parameters):
+        """Yields tokens."""
+        answers: queue.Queue = queue.Queue()
+        self.start(lambda *answer: answers.put(answer), prompt, **parameters)
         while True:
-            result, error = self._answers.get(timeout=60)
+            token, error = answers.get(timeout=60)
             if error is not None:
                 raise error
-            response = result.get_response()
-            if (token := result.as_numpy("token")) is not None and token.size:
-                yield int(token[0])
-            if response.parameters["triton_final_response"].bool_param:
+            if token is None:
                 return
+            yield token
 
     def close(self) -> None:
         self._client.stop_stream()
@@ -227,16 +244,20 @@ def tokens_per_second(address: str, token: str, prompts: list[np.ndarray], count
     """Generates `count` tokens for each prompt at the same time, each from a client of its own."""
     clients = [Client(address, token, "llama") for _ in prompts]
     texts: list[list[int]] = [[] for _ in prompts]
+    ends: queue.Queue = queue.Queue()
 
-    def work(i: int) -> None:
-        texts[i] = list(clients[i].generate(prompts[i], max_tokens=count, temperature=0.8, seed=i))
+    def receive(i: int, token: int | None, error: Exception | None) -> None:
+        if token is None:
+            ends.put(error)
+        else:
+            texts[i].append(token)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(prompts))]
     start = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    for i, client in enumerate(clients):
+        client.start(functools.partial(receive, i), prompts[i], max_tokens=count, temperature=0.8, seed=i)
+    for _ in clients:
+        if (error := ends.get(timeout=120)) is not None:
+            raise error
     seconds = time.perf_counter() - start
     for client in clients:
         client.close()

@@ -16,6 +16,7 @@
 #include <climits>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -165,31 +166,61 @@ TT_CLONES T dot_of(const In* x, const In* y, int64_t n) {
   return total;
 }
 
+// 8 elements, and the sums of the lanes of 8 vectors, of each of which halves, quarters and pairs are added.
+template <typename T>
+struct Eight {
+  typedef T Vector __attribute__((vector_size(8 * sizeof(T))));
+};
+template <typename T>
+[[gnu::always_inline]] inline typename Eight<T>::Vector lane_sums(const typename Eight<T>::Vector (&x)[8]) {
+  typename Eight<T>::Vector halves[4], quarters[2];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    const auto a = x[2 * i], b = x[2 * i + 1];
+    halves[i] = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
+                __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+#pragma GCC unroll 2
+  for (int i = 0; i < 2; ++i) {
+    const auto a = halves[2 * i], b = halves[2 * i + 1];
+    quarters[i] = __builtin_shufflevector(a, b, 0, 1, 4, 5, 8, 9, 12, 13) +
+                  __builtin_shufflevector(a, b, 2, 3, 6, 7, 10, 11, 14, 15);
+  }
+  const auto a = quarters[0], b = quarters[1];
+  return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14) +
+         __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
+}
+
 // The scores of kKeys keys and a query: the products of each pair of elements are added in the lanes of a vector, whose
-// halves are added to each other. Several keys share the instructions that join lanes.
+// halves are added to each other. Eight keys share the instructions that join lanes.
 template <int kKeys, typename T>
 [[gnu::always_inline]] inline void scores_of(int64_t depth, const T* query, const T* keys, int64_t k_step, T* scores) {
   constexpr int64_t kCount = Lanes<T>::kCount;
-  typename Lanes<T>::Vector sums[kKeys] = {};
+  using Part = typename Eight<T>::Vector;
+  constexpr int kParts = static_cast<int>(kCount / 8);
+  Part sums[kKeys][kParts] = {};
+  const auto load = [](const T* from) {
+    Part part;
+    std::memcpy(&part, from, sizeof(part));
+    return part;
+  };
   int64_t i = 0;
   for (; i + kCount <= depth; i += kCount) {
-    const typename Lanes<T>::Vector part = lanes_at(query + i);
+#pragma GCC unroll 2
+    for (int part = 0; part < kParts; ++part) {
+      const Part of_query = load(query + i + 8 * part);
 #pragma GCC unroll 8
-    for (int c = 0; c < kKeys; ++c) sums[c] += part * lanes_at(keys + c * k_step + i);
-  }
-  T lanes[kKeys][kCount];
-#pragma GCC unroll 8
-  for (int c = 0; c < kKeys; ++c) lanes_at(lanes[c]) = sums[c];
-#pragma GCC unroll 4
-  for (int64_t half = kCount / 2; half > 0; half /= 2) {
-    for (int c = 0; c < kKeys; ++c) {
-      for (int64_t lane = 0; lane < half; ++lane) lanes[c][lane] += lanes[c][lane + half];
+      for (int c = 0; c < kKeys; ++c) sums[c][part] += of_query * load(keys + c * k_step + i + 8 * part);
     }
   }
+  Part eight[8] = {};
+#pragma GCC unroll 8
+  for (int c = 0; c < kKeys; ++c) eight[c] = kParts == 1 ? sums[c][0] : sums[c][0] + sums[c][kParts - 1];
+  const Part totals = lane_sums<T>(eight);
   for (int c = 0; c < kKeys; ++c) {
     T rest = 0;
     for (int64_t j = i; j < depth; ++j) rest += query[j] * keys[c * k_step + j];
-    scores[c] = lanes[c][0] + rest;
+    scores[c] = totals[c] + rest;
   }
 }
 // The scores of few queries, q_step elements apart: scores[r * n + c] is the scalar product of query r and key c. A
@@ -205,23 +236,40 @@ TT_CLONES void few_scores(int64_t m, int64_t n, int64_t depth, const T* q, int64
     for (int64_t r = 0; r < m; ++r) scores_of<1>(depth, q + r * q_step, k + c * k_step, k_step, scores + r * n + c);
   }
 }
-// sums[i] = the sum over c of weights[c] * v[c * v_step + i], added to what is there if `add`, for kVectors vectors,
-// whose sums stay in registers.
-template <int kVectors, typename T>
-[[gnu::always_inline]] inline void sums_of(int64_t n, const T* weights, const T* v, int64_t v_step, T* sums, bool add) {
+// sums[r * s_step + i] = the sum over c of weights[r * n + c] * v[c * v_step + i], added to what is there if `add`, for
+// kRows rows and kVectors vectors, whose sums stay in registers.
+template <int kRows, int kVectors, typename T>
+[[gnu::always_inline]] inline void sums_of(int64_t n, const T* weights, const T* v, int64_t v_step, T* sums,
+                                           int64_t s_step, bool add) {
   constexpr int64_t kCount = Lanes<T>::kCount;
-  typename Lanes<T>::Vector totals[kVectors] = {};
+  typename Lanes<T>::Vector totals[kRows][kVectors] = {};
+#pragma GCC unroll 2
+  for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
-  for (int i = 0; i < kVectors; ++i) {
-    if (add) totals[i] = lanes_at(sums + i * kCount);
+    for (int i = 0; i < kVectors; ++i) {
+      if (add) totals[r][i] = lanes_at(sums + r * s_step + i * kCount);
+    }
   }
   for (int64_t c = 0; c < n; ++c) {
-    const T weight = weights[c];
+#pragma GCC unroll 2
+    for (int r = 0; r < kRows; ++r) {
+      const T weight = weights[r * n + c];
 #pragma GCC unroll 4
-    for (int i = 0; i < kVectors; ++i) totals[i] += weight * lanes_at(v + c * v_step + i * kCount);
+      for (int i = 0; i < kVectors; ++i) totals[r][i] += weight * lanes_at(v + c * v_step + i * kCount);
+    }
   }
+#pragma GCC unroll 2
+  for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
-  for (int i = 0; i < kVectors; ++i) lanes_at(sums + i * kCount) = totals[i];
+    for (int i = 0; i < kVectors; ++i) lanes_at(sums + r * s_step + i * kCount) = totals[r][i];
+  }
+}
+template <int kVectors, typename T>
+[[gnu::always_inline]] inline void sums_of_rows(int64_t m, int64_t n, const T* weights, const T* v, int64_t v_step,
+                                                T* sums, int64_t s_step, bool add) {
+  int64_t r = 0;
+  for (; r + 2 <= m; r += 2) sums_of<2, kVectors>(n, weights + r * n, v, v_step, sums + r * s_step, s_step, add);
+  if (r < m) sums_of<1, kVectors>(n, weights + r * n, v, v_step, sums + r * s_step, s_step, add);
 }
 // sums[r * width + i] = the sum over c of weights[r * n + c] * v[c * v_step + i], added to what is there if `add`.
 template <typename T>
@@ -229,12 +277,9 @@ TT_CLONES void few_sums(int64_t m, int64_t n, int64_t width, const T* weights, c
                         bool add) {
   constexpr int64_t kCount = Lanes<T>::kCount;
   int64_t i = 0;
-  for (; i + 4 * kCount <= width; i += 4 * kCount) {
-    for (int64_t r = 0; r < m; ++r) sums_of<4>(n, weights + r * n, v + i, v_step, sums + r * width + i, add);
-  }
-  for (; i + kCount <= width; i += kCount) {
-    for (int64_t r = 0; r < m; ++r) sums_of<1>(n, weights + r * n, v + i, v_step, sums + r * width + i, add);
-  }
+  for (; i + 4 * kCount <= width; i += 4 * kCount) sums_of_rows<4>(m, n, weights, v + i, v_step, sums + i, width, add);
+  for (; i + 2 * kCount <= width; i += 2 * kCount) sums_of_rows<2>(m, n, weights, v + i, v_step, sums + i, width, add);
+  for (; i + kCount <= width; i += kCount) sums_of_rows<1>(m, n, weights, v + i, v_step, sums + i, width, add);
   for (; i < width; ++i) {
     for (int64_t r = 0; r < m; ++r) {
       T total = add ? sums[r * width + i] : T(0);
@@ -344,11 +389,11 @@ class Forward {
     T* const sums = sums_.get();
     if (seen == 0) std::fill_n(sums, m * p_.width, T(0));
     for (int64_t j = 0; j < seen && !cancel_requested(); j += kColumns) {
-      const int64_t n = std::min(kColumns, seen - j);
+      const int64_t n = attended(batch, i, m, j, std::min(kColumns, seen - j));
       scores(m, n, p_.q(batch, i), p_.k(batch, j));
       for (int64_t r = 0; r < m; ++r) {
         T* const row = scores_.get() + r * n;
-        const int64_t visible = p_.visible(i + r, j, n);
+        const int64_t visible = std::min(n, p_.visible(i + r, j, n));
         const T largest = scale_row(row, visible, p_.scale, p_.mask_row(batch, i + r, j));
         const T correction = rows.add_scores(r, row, visible, largest);
         std::fill(row + visible, row + n, T(0));
@@ -365,6 +410,20 @@ class Forward {
   static Operand<In> transpose(Operand<In> x) { return {x.data, x.step, !x.transposed}; }
 
  private:
+  // The number of columns from j on, at most n, up to the last one that the mask leaves to a row, and at least 1: a
+  // cache of keys is usually longer than its contents.
+  int64_t attended(int64_t batch, int64_t i, int64_t m, int64_t j, int64_t n) const {
+    int64_t end = 1;
+    for (int64_t r = 0; r < m && end < n; ++r) {
+      const MaskRow<T> mask = p_.mask_row(batch, i + r, j);
+      if (!mask.excluded) return n;
+      int64_t last = n;
+      while (last > end && mask.excluded[(last - 1) * mask.step]) --last;
+      end = last;
+    }
+    return end;
+  }
+
   static constexpr int64_t kFewRows = 4;  // up to which packing costs a product more than it saves
 
   void scores(int64_t m, int64_t n, Operand<In> q, Operand<In> k) {
