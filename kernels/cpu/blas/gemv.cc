@@ -18,6 +18,8 @@ namespace {
 // sums stay in the L1 cache; columns of b are read one by one.
 constexpr int64_t kColumns = 512;
 constexpr int64_t kDots = 32;
+// Up to this size a matrix that is used again is probably in the L2 cache.
+constexpr int64_t kCachedElements = 1 << 16;
 
 // Rewrites `g` as a row vector times a matrix: a column result is the transpose of such a product.
 Gemm as_row(Gemm g) {
@@ -61,8 +63,9 @@ template <typename T, typename X, typename B>
 }
 
 // The dot products of x and kCount columns of b, ldb apart. Joining the partial sums of one takes as long as a hundred
-// products, so that several columns share it. The order of additions does not depend on kCount.
-template <int64_t kCount, typename T>
+// products, so that several columns share it. The order of additions does not depend on kCount. With kFetch, fetches
+// the columns that follow, which the processor does too late for a large b that no cache holds.
+template <int64_t kCount, bool kFetch, typename T>
 [[gnu::always_inline]] inline void dots_of(int64_t k, const T* x, const T* b, int64_t ldb, T* y) {
   constexpr int kVector = 32 / sizeof(T), kLanes = 2 * kVector;
   typedef T Vector __attribute__((vector_size(32)));
@@ -74,6 +77,7 @@ template <int64_t kCount, typename T>
     const Vector x0 = load(x + p), x1 = load(x + p + kVector);
 #pragma GCC unroll 4
     for (int64_t j = 0; j < kCount; ++j) {
+      if (kFetch) __builtin_prefetch(b + (kCount + j) * ldb + p, 0, 2);
       sums[j][0] += x0 * load(b + j * ldb + p);
       sums[j][1] += x1 * load(b + j * ldb + p + kVector);
     }
@@ -96,11 +100,11 @@ template <int64_t kCount, typename T>
   }
 }
 
-template <typename T>
+template <bool kFetch, typename T>
 [[gnu::always_inline]] inline void all_dots(int64_t k, int64_t n, const T* x, const T* b, int64_t ldb, T* y) {
   int64_t j = 0;
-  for (; j + 4 <= n; j += 4) dots_of<4>(k, x, b + j * ldb, ldb, y + j);
-  for (; j < n; ++j) dots_of<1>(k, x, b + j * ldb, ldb, y + j);
+  for (; j + 4 <= n; j += 4) dots_of<4, kFetch>(k, x, b + j * ldb, ldb, y + j);
+  for (; j < n; ++j) dots_of<1, false>(k, x, b + j * ldb, ldb, y + j);
 }
 
 TT_CLONES void add_rows_of(int64_t k, int64_t n, const float* x, int64_t x_stride, const float* b, int64_t ldb,
@@ -111,11 +115,11 @@ TT_CLONES void add_rows_of(int64_t k, int64_t n, const double* x, int64_t x_stri
                            double* y) {
   add_rows(k, n, x, x_stride, b, ldb, y);
 }
-TT_CLONES void dots(int64_t k, int64_t n, const float* x, const float* b, int64_t ldb, float* y) {
-  all_dots(k, n, x, b, ldb, y);
+TT_CLONES void dots(int64_t k, int64_t n, const float* x, const float* b, int64_t ldb, float* y, bool fetch) {
+  fetch ? all_dots<true>(k, n, x, b, ldb, y) : all_dots<false>(k, n, x, b, ldb, y);
 }
-TT_CLONES void dots(int64_t k, int64_t n, const double* x, const double* b, int64_t ldb, double* y) {
-  all_dots(k, n, x, b, ldb, y);
+TT_CLONES void dots(int64_t k, int64_t n, const double* x, const double* b, int64_t ldb, double* y, bool fetch) {
+  fetch ? all_dots<true>(k, n, x, b, ldb, y) : all_dots<false>(k, n, x, b, ldb, y);
 }
 
 // dot() for 16-bit `b`, summed in blocks of kChunk elements.
@@ -168,7 +172,7 @@ void run(const Gemm& g) {
       if (by_columns && g.n == 1) {
         *y = dot_of(g.k, x, b);
       } else if (by_columns) {
-        dots(g.k, n, x, b, g.b.column_stride, y);
+        dots(g.k, n, x, b, g.b.column_stride, y, g.n * g.k > kCachedElements);
       } else {
         std::fill(y, y + n, T{0});
         add_rows_of(g.k, n, x, g.a.column_stride, b, g.b.row_stride, y);
