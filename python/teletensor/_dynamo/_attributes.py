@@ -13,6 +13,7 @@ import types
 from typing import Any
 
 from .. import ops
+from .._C import Tensor
 from .._library.operators import OpOverloadPacket
 from ..nn import Module
 from ._source import (
@@ -275,6 +276,8 @@ class Attributes:
         if isinstance(found, types.GetSetDescriptorType):
             if name == "__dict__":
                 return self._dict_of(value)
+            if name in ("shape", "dtype", "device", "ndim") and isinstance(value.original, Tensor):  # a quantized weight
+                return self.wrap(getattr(value.original, name), value.source.attribute(name))
             raise Break(f"attribute {name} of a {cls.__name__}")
         getter = MISSING if found is MISSING else lookup(type(found), "__get__")
         is_data = getter is not MISSING and lookup(type(found), "__set__") is not MISSING

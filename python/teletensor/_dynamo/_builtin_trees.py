@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..fx import _pytree as fx_pytree
 from ..utils import _pytree as pytree
-from ._values import Break, Constant, DictValue, SequenceValue, TensorValue, Value, kind
+from ._source import CHECK_IS
+from ._values import Break, Constant, DictValue, ObjectValue, SequenceValue, TensorValue, Value, kind
 from ._wrap import entries_of_results, is_namedtuple
 
 
@@ -47,6 +49,17 @@ def _no_options(args: list[Value], kwargs: dict[str, Value], count: int) -> None
         raise Break("pytree functions with options")
 
 
+def _spec(ex: Any, value: Value) -> pytree.TreeSpec | None:
+    """The TreeSpec, which is that of the function or an existing object; None for another value."""
+    value = ex.real(value)
+    if isinstance(value, Constant):
+        return value.value if isinstance(value.value, pytree.TreeSpec) else None
+    if not isinstance(value, ObjectValue) or not isinstance(value.original, pytree.TreeSpec) or value.attributes:
+        return None
+    ex.guards.check(CHECK_IS, value.source, value.original)
+    return value.original
+
+
 def flatten(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """tree_flatten()"""
     _no_options(args, kwargs, 1)
@@ -69,12 +82,12 @@ def structure(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
 def unflatten(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """tree_unflatten()"""
     _no_options(args, kwargs, 2)
-    values, spec = args[0], ex.real(args[1])
-    if not isinstance(spec, Constant):
-        values, spec = args[1], ex.real(args[0])
-    if not isinstance(spec, Constant) or not isinstance(spec.value, pytree.TreeSpec):
+    values, spec = args[0], _spec(ex, args[1])
+    if spec is None:
+        values, spec = args[1], _spec(ex, args[0])
+    if spec is None:
         raise Break("tree_unflatten() without a TreeSpec")
-    return _value(pytree.tree_unflatten([_Leaf(v) for v in ex.elements(values)], spec.value))
+    return _value(pytree.tree_unflatten([_Leaf(v) for v in ex.elements(values)], spec))
 
 
 def map_trees(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -85,7 +98,16 @@ def map_trees(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
     return _value(pytree.tree_map(lambda *found: _Leaf(ex.call(args[0], [leaf.value for leaf in found], {})), *trees))
 
 
+def flatten_by_structure(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """fx's tree_flatten_spec(), which generated code of graphs calls"""
+    _no_options(args, kwargs, 2)
+    spec = _spec(ex, args[1])
+    if spec is None:
+        raise Break("tree_flatten_spec() without a TreeSpec")
+    return SequenceValue([leaf.value for leaf in fx_pytree.tree_flatten_spec(_object(ex, args[0]), spec)], list)
+
+
 FUNCTIONS = {
     pytree.tree_flatten: flatten, pytree.tree_leaves: leaves, pytree.tree_structure: structure, pytree.tree_unflatten: unflatten,
-    pytree.tree_map: map_trees,
+    pytree.tree_map: map_trees, fx_pytree.tree_flatten_spec: flatten_by_structure,
 }  # fmt: skip

@@ -296,8 +296,22 @@ class Tensors:
             return float(scalar)
         raise Break(f"a {kind(scalar)} of NumPy as an argument of a call in a graph")
 
+    def _implementation(self, target: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
+        """The function by which the class of an operand, a quantized weight, implements another one; None if there is no such operand."""
+        owners = [v for v in map(self.real, (*args, *kwargs.values())) if isinstance(v, ObjectValue) and issubclass(v.cls, Tensor)]
+        if not owners:
+            return None
+        found = owners[0].cls._functions.get(target) if callable(target) else None
+        if found is None:
+            raise Break(f"a tensor of the class {owners[0].cls.__name__}")
+        return self.wrap(found, constant(found))
+
     def call_in_graph(self, op: str, target: Any, args: list[Value], kwargs: dict[str, Value] | None = None) -> Value:
         """Adds a call of a function (op "call_function") or a method ("call_method"), and returns its result."""
+        own = self._implementation(target, args, kwargs or {})
+        if own is not None:
+            named = DictValue({k: (Constant(k), v) for k, v in (kwargs or {}).items()})
+            return self.call(own, [Constant(target), SequenceValue([], tuple), SequenceValue(args, tuple), named], {})
         self.begin_trace()
         first = self.real(args[0]) if args else None
         if isinstance(first, Constant) and self.is_numpy_scalar(first.value) and op == "call_function":

@@ -158,7 +158,10 @@ class Wrapping:
         if cls in TENSOR_TYPES:
             return self.wrap_tensor(obj, cls, source)
         if isinstance(obj, Tensor):
-            raise Break(f"a tensor of the class {cls.__name__}")
+            if not isinstance(getattr(cls, "_functions", None), dict):
+                raise Break(f"a tensor of the class {cls.__name__}")
+            check(CHECK_TYPE, source, cls)  # a quantized weight: calls of the functions that it implements are those of its own
+            return ObjectValue(cls, obj, source)
         if cls is list or issubclass(cls, tuple) and (cls in (tuple, _C.Size) or is_namedtuple(cls) or is_structseq(cls)):
             check(CHECK_TYPE, source, cls)
             check(CHECK_LENGTH, source, None, len(obj))

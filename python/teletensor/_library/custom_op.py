@@ -7,6 +7,7 @@ from typing import Any
 
 from . import registrations, registry
 from .compiled import CompiledKernel
+from .dispatch import EngineOverload
 from .loaded import LoadedOverload, LoadedPacket
 from .operators import OpOverload, OpOverloadPacket
 from .schema import infer_schema, parse
@@ -69,24 +70,28 @@ class CustomOpDef:
         return stack
 
 
+COMPOSED = "_consists_of_engine_operators"  # an attribute of functions that call operators of the engine, and read no values
+
+
 def is_operator(obj: Any) -> bool:
     """Whether an object is an operator of torch.ops or of torch.library.custom_op, but not of a library of the engine."""
     return isinstance(obj, (CustomOpDef, OpOverload, OpOverloadPacket)) and not isinstance(obj, (LoadedOverload, LoadedPacket))
 
 
 def consists_of_engine_operators(operator: Any) -> bool:
-    """Whether calls of an operator only compute results in the engine: those of torch.ops.aten, and of compile=True.
+    """Whether calls of an operator only compute results in the engine: those of torch.ops.aten and torch.ops.teletensor, of
+    compile=True, and those whose kernels are marked with COMPOSED.
 
     The functions of other custom operators are Python code that each call must run, with its side effects.
     """
     overload = getattr(operator, "_opoverload", operator)
-    if overload.__module__ == "torch._ops.aten":
+    if overload.__module__ == "torch._ops.aten" or isinstance(overload, EngineOverload):
         return True
     if isinstance(overload, OpOverloadPacket):
         overload = getattr(overload, "default", None)
     if overload is None or overload._schema.is_mutable or not overload.kernels:
         return False
-    return all(isinstance(kernel, CompiledKernel) for kernel in overload.kernels.values())
+    return all(isinstance(kernel, CompiledKernel) or hasattr(kernel, COMPOSED) for kernel in overload.kernels.values())
 
 
 def overload_with_fake(operator: Any) -> OpOverload | None:

@@ -12,6 +12,7 @@ from typing import Any
 from .. import _C
 from .._C import Tensor
 from .._library import registry
+from .._library.custom_op import COMPOSED
 from .._library.schema import parse
 from .quantizer import single
 
@@ -32,9 +33,11 @@ def _require(condition: bool, message: str) -> None:
 
 
 def _operator(schema: str, key: str = "CompositeExplicitAutograd") -> Callable[[Callable], Callable]:
-    """Defines an operator of the namespace whose kernel is the function."""
+    """Defines an operator of the namespace whose kernel is the function. Only .tensor2 reads values of its arguments."""
 
     def decorate(function: Callable) -> Callable:
+        if ".tensor2(" not in schema:
+            setattr(function, COMPOSED, True)
         registry.define(parse(f"{_NAMESPACE}::{schema}")).kernels[key] = function
         return function
 
