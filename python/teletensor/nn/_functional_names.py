@@ -292,32 +292,58 @@ def scaled_grouped_mm(
     swizzle_b: Any = None, bias: Tensor | None = None, offs: Tensor | None = None, output_dtype: _C.dtype | None = _C.bfloat16,
     contraction_dim: Any = (), use_fast_accum: bool = False,
 ) -> Tensor:  # fmt: skip
-    """grouped_mm() of matrices of 8-bit floats with a scale per row of mat_a and per column of mat_b. Waits for ``offs``.
+    """grouped_mm() of matrices of 8-bit floats with scales per row of mat_a and column of mat_b, or of blocks. Waits for ``offs``.
 
     The matrices are converted to float32, so that use_fast_accum has no effect on the sums.
 
     Args:
-        scale_a: (M,) for a mat_a of two dimensions, else (G, M).
-        scale_b: (N,) for a mat_b of two dimensions, else (G, N).
+        scale_a: RowWise: (M,) for a mat_a of two dimensions, else (G, M). Of blocks: as of scaled_mm(), with a first dimension
+            G more for a mat_a of three dimensions; blocks of 128 rows are those of the whole mat_a.
+        scale_b: the same with N in place of M.
 
     Raises:
-        NotImplementedError: other recipes, swizzles, dimensions to contract, or two matrices of two dimensions.
+        NotImplementedError: scales of 4-bit floats or of whole matrices, swizzled scales of a matrix of two dimensions, dimensions
+            to contract, or two matrices of two dimensions.
+        ValueError: the recipes do not belong together, or scales of blocks have another size or dtype.
     """
-    recipes = [_only(recipe, "recipe") for recipe in (scale_recipe_a, scale_recipe_b)]
-    if any(recipe is not ScalingType.RowWise for recipe in recipes):
-        raise NotImplementedError(f"[scaled_grouped_mm] expected ScalingType.RowWise for both matrices, got {recipes}")
-    for name, value in (("swizzle_a", swizzle_a), ("swizzle_b", swizzle_b)):
-        if value is not None and _only(value, name) is not SwizzleType.NO_SWIZZLE:
-            raise NotImplementedError(f"[scaled_grouped_mm] expected {name} to be None or NO_SWIZZLE, got {value}")
+    recipes = tuple(_only(recipe, "recipe") for recipe in (scale_recipe_a, scale_recipe_b))
+    of_blocks = recipes in _DEEPSEEK or recipes[0] is recipes[1] is ScalingType.BlockWise1x32
+    if _is_any(recipes, ScalingType.TensorWise) or _is_any(recipes, ScalingType.BlockWise1x16):
+        raise NotImplementedError(f"[scaled_grouped_mm] expected ScalingType.RowWise or scales of blocks of 8-bit floats, got {recipes}")
+    if not of_blocks and not recipes[0] is recipes[1] is ScalingType.RowWise:
+        raise ValueError(f"[scaled_grouped_mm] expected scales that belong together, got {recipes}")
     if len(contraction_dim) or (mat_a.dim() == 2 and mat_b.dim() == 2):
         raise NotImplementedError("[scaled_grouped_mm] groups of the common dimension, and contraction_dim, are not supported")
     if use_fast_accum not in (False, True):
         raise TypeError(f"[scaled_grouped_mm] expected a bool as use_fast_accum, got {use_fast_accum!r}")
-    rows, columns = _only(scale_a, "scale_a"), _only(scale_b, "scale_b")
-    for name, scale, wanted in (
-        ("scale_a", rows, mat_a.shape[:-1]), ("scale_b", columns, (*mat_b.shape[:-2], mat_b.shape[-1])),
+    wide = []
+    for name, matrix, scale, recipe, swizzle in (
+        ("a", mat_a, scale_a, recipes[0], swizzle_a), ("b", mat_b.transpose(-2, -1), scale_b, recipes[1], swizzle_b),
     ):  # fmt: skip
-        if tuple(scale.shape) != tuple(wanted):
-            raise RuntimeError(f"[scaled_grouped_mm] expected {name} of shape {tuple(wanted)}, got {tuple(scale.shape)}")
-    a, b = mat_a.to(_C.float32) * rows.unsqueeze(-1), mat_b.to(_C.float32) * columns.unsqueeze(-2)
-    return grouped_mm(a, b, offs=offs, bias=bias, out_dtype=output_dtype or mat_a.dtype)
+        scale = _only(scale, f"scale_{name}")
+        order = SwizzleType.NO_SWIZZLE if swizzle is None else _only(swizzle, f"swizzle_{name}")
+        if order is not SwizzleType.NO_SWIZZLE and (matrix.dim() == 2 or recipe is not ScalingType.BlockWise1x32):
+            raise NotImplementedError(f"[scaled_grouped_mm] expected swizzle_{name} to be None or NO_SWIZZLE, got {swizzle}")
+        if of_blocks:
+            factors = _scales_of_groups(f"scale_{name}", scale, recipe, order, matrix)
+        elif tuple(scale.shape) != tuple(matrix.shape[:-1]):
+            raise RuntimeError(
+                f"[scaled_grouped_mm] expected scale_{name} of shape {tuple(matrix.shape[:-1])}, got {tuple(scale.shape)}"
+            )
+        else:
+            factors = scale.unsqueeze(-1)
+        wide.append(matrix.to(_C.float32) * factors)
+    return grouped_mm(wide[0], wide[1].transpose(-2, -1), offs=offs, bias=bias, out_dtype=output_dtype or mat_a.dtype)
+
+
+def _scales_of_groups(name: str, scale: Tensor, recipe: ScalingType, swizzle: SwizzleType, matrix: Tensor) -> Tensor:
+    """The scale of each element of a matrix (lines, common dimension), or of several (G, lines, common dimension)."""
+    if matrix.dim() == 3:
+        if scale.dim() == 0 or scale.shape[0] != matrix.shape[0]:
+            raise ValueError(f"[scaled_grouped_mm] expected {name} of {matrix.shape[0]} matrices, got {tuple(scale.shape)}")
+        return _C.torch.stack([_scales_of_groups(name, s, recipe, swizzle, m) for s, m in zip(scale, matrix)])
+    lines, inner = matrix.shape
+    if recipe is ScalingType.BlockWise1x32:
+        return _powers("scaled_grouped_mm", name, scale, swizzle, lines, inner).repeat_interleave(32, 1)[:, :inner]
+    whole = _lines_scales("scaled_grouped_mm", name, scale, recipe, lines, inner).repeat_interleave(128, 1)[:, :inner]
+    return whole if recipe is ScalingType.BlockWise1x128 else whole.repeat_interleave(128, 0)[:lines]

@@ -154,6 +154,57 @@ def test_scaled_grouped_mm(torch):
         functional.scaled_grouped_mm(a, b, sa, functional.ScalingType.TensorWise, sb, rows, offs=offs)
 
 
+def test_scaled_grouped_mm_of_blocks(torch):
+    """The product of the matrices after each element was multiplied with the scale of its block."""
+    functional = torch.nn.functional
+    kinds, swizzles = functional.ScalingType, functional.SwizzleType
+    m, k, n, groups = 200, 300, 140, 3
+    a, b, offs = eight_bits(torch, m, k), eight_bits(torch, groups, k, n), torch.tensor([60, 60, 190], dtype=torch.int32)
+
+    def expected(wide_a, wide_b):
+        return torch.cat([wide_a[:60] @ wide_b[0], wide_a[60:190] @ wide_b[2], torch.zeros(m - 190, n)])
+
+    def whole(scale, rows, columns, lines):
+        return scale.repeat_interleave(rows, -2).repeat_interleave(columns, -1)[..., :lines, :k]
+
+    lines_a, blocks_a = torch.rand(m, 3) + 0.5, torch.rand(3, 2) + 0.5
+    lines_b, blocks_b = torch.rand(groups, n, 3) + 0.5, torch.rand(groups, 3, 2) + 0.5
+    of_a = {
+        kinds.BlockWise1x128: (lines_a, whole(lines_a, 1, 128, m)),
+        kinds.BlockWise128x128: (blocks_a, whole(blocks_a.t(), 128, 128, m)),
+    }
+    of_b = {
+        kinds.BlockWise1x128: (lines_b, whole(lines_b, 1, 128, n)),
+        kinds.BlockWise128x128: (blocks_b, whole(blocks_b.transpose(1, 2), 128, 128, n)),
+    }
+    for kind_a, (scale_a, factors_a) in of_a.items():
+        for kind_b, (scale_b, factors_b) in of_b.items():
+            arguments = (a, b, scale_a, kind_a, scale_b, kind_b)
+            if kind_a is kind_b is kinds.BlockWise128x128:
+                with pytest.raises(ValueError, match="belong together"):
+                    functional.scaled_grouped_mm(*arguments, offs=offs)
+                continue
+            found = functional.scaled_grouped_mm(*arguments, offs=offs, output_dtype=torch.float32)
+            want = expected(a.float() * factors_a, b.float() * factors_b.transpose(1, 2))
+            assert torch.allclose(found, want, rtol=1e-4, atol=1e-2)
+    bytes_a = torch.randint(125, 130, (m, 10)).to(torch.uint8)
+    bytes_b = torch.randint(125, 130, (groups, 256, 12)).to(torch.uint8)  # padded to whole tiles
+    factors_a, factors_b = (whole(2.0 ** (x.float() - 127), 1, 32, lines) for x, lines in ((bytes_a, m), (bytes_b[:, :n, :10], n)))
+    want = expected(a.float() * factors_a, b.float() * factors_b.transpose(1, 2))
+    swizzled = bytes_b.reshape(groups, 2, 4, 32, 3, 4).permute(0, 1, 4, 3, 2, 5).reshape(groups, -1)
+    for scale_b, swizzle in ((bytes_b[:, :n, :10].contiguous(), None), (swizzled, swizzles.SWIZZLE_32_4_4)):
+        found = functional.scaled_grouped_mm(
+            a, b, bytes_a, kinds.BlockWise1x32, scale_b, kinds.BlockWise1x32, swizzle_b=swizzle, offs=offs, output_dtype=torch.float32
+        )
+        assert torch.allclose(found, want, rtol=1e-4, atol=1e-2)
+    with pytest.raises(ValueError, match=r"scale_b of 3 matrices, got \(2, 140, 3\)"):
+        functional.scaled_grouped_mm(a, b, lines_a, kinds.BlockWise1x128, lines_b[:2], kinds.BlockWise1x128, offs=offs)
+    with pytest.raises(NotImplementedError, match="swizzle_a"):
+        functional.scaled_grouped_mm(
+            a, b, bytes_a, kinds.BlockWise1x32, bytes_b, kinds.BlockWise1x32, swizzles.SWIZZLE_32_4_4, offs=offs
+        )
+
+
 def test_wrap_numpy(torch):
     import numpy
 
