@@ -421,7 +421,8 @@ class Forward {
       while (last > end && mask.excluded[(last - 1) * mask.step]) --last;
       end = last;
     }
-    return end;
+    constexpr int64_t kCount = Lanes<T>::kCount;  // of whole vectors: the rest would be computed one by one
+    return std::min(n, (end + kCount - 1) / kCount * kCount);
   }
 
   static constexpr int64_t kFewRows = 4;  // up to which packing costs a product more than it saves

@@ -117,17 +117,36 @@ struct Columns {
   Columns from(int64_t column) const { return {points + column, scales + column, bias ? bias + column : nullptr}; }
 };
 
-// Converts integer sums of a row of the input to numbers.
+// Converts integer sums of a row of the input to numbers. One loop over pointers that do not alias: a block has only 64
+// columns, so that checks and further loops would take longer than the arithmetic.
+template <bool kCentered, bool kBias, bool kRelu>
+[[gnu::always_inline]] inline void finish_columns(int64_t n, const int32_t* __restrict sums,
+                                                  const int32_t* __restrict weights, int32_t point, int32_t centered,
+                                                  float scale, const int32_t* __restrict points,
+                                                  const float* __restrict scales, const float* __restrict bias,
+                                                  float* __restrict to) {
+  for (int64_t j = 0; j < n; ++j) {
+    int32_t sum = sums[j] - point * weights[j];
+    if (kCentered) sum -= points[j] * centered;
+    float number = static_cast<float>(sum) * (scale * scales[j]);
+    if (kBias) number += bias[j];
+    if (kRelu) number = number < 0 ? 0 : number;
+    to[j] = number;
+  }
+}
 TT_CLONES void finish_row(int64_t n, const int32_t* sums, const int32_t* weights, int32_t point, int32_t centered,
                           float scale, Columns c, bool relu, float* to) {
-  for (int64_t j = 0; j < n; ++j) {
-    to[j] = static_cast<float>(sums[j] - point * weights[j] - c.points[j] * centered) * (scale * c.scales[j]);
-  }
+  const auto finish = [&]<bool kBias, bool kRelu>() __attribute__((always_inline)) {
+    if (centered == 0) {
+      finish_columns<false, kBias, kRelu>(n, sums, weights, point, 0, scale, c.points, c.scales, c.bias, to);
+    } else {
+      finish_columns<true, kBias, kRelu>(n, sums, weights, point, centered, scale, c.points, c.scales, c.bias, to);
+    }
+  };
   if (c.bias) {
-    for (int64_t j = 0; j < n; ++j) to[j] += c.bias[j];
-  }
-  if (relu) {
-    for (int64_t j = 0; j < n; ++j) to[j] = to[j] < 0 ? 0 : to[j];
+    relu ? finish.template operator()<true, true>() : finish.template operator()<true, false>();
+  } else {
+    relu ? finish.template operator()<false, true>() : finish.template operator()<false, false>();
   }
 }
 

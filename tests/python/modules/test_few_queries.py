@@ -31,3 +31,18 @@ def test_slices_of_a_cache(torch, dtype, queries, keys, depth, width, kind):
         )  # fmt: skip
         tolerance = 1e-5 if dtype == "float32" else 1e-12
         np.testing.assert_allclose(found.numpy(), expected(q, k[:, :, part], v[:, :, part], mask, kind == "causal"), tolerance, tolerance)
+
+
+@pytest.mark.parametrize("queries", [1, 3, 7])
+@pytest.mark.parametrize("width", [5, 64, 96, 130])
+def test_masks_that_leave_the_first_keys(torch, queries, width):
+    """Keys behind the last one that the mask leaves are not read; rows that it leaves no key have weights of 0."""
+    torch.manual_seed(3)
+    q, k, v = torch.randn(2, 3, queries, width), torch.randn(2, 3, 300, width), torch.randn(2, 3, 300, width)
+    for last in (0, 1, 17, 255, 256, 290):
+        mask = (torch.arange(300) < last).expand(2, 1, queries, 300).clone()
+        mask[0, 0, 0, :] = torch.arange(300) == max(last - 1, 0)
+        found = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        scores = (q.double() @ k.double().mT) / width**0.5
+        weights = torch.where(mask, scores, -float("inf")).softmax(-1).nan_to_num(0.0)
+        assert torch.allclose(found.double(), weights @ v.double(), atol=1e-5), last
