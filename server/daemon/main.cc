@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
 #include "distributed/peers/peer_policy.h"
 #include "engine/device/failed_check.h"
 #include "engine/device/parallel.h"
@@ -377,6 +378,9 @@ int run(int argc, char** argv) {
   // Keep transfer buffers in the heap when freed, instead of faulting their pages in again.
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
+  // Distributions build Abseil with its check for deadlocks, by which each lock of gRPC updates a graph of all locks: 5% of
+  // the processor's time of small inference requests. The daemon's own locks are checked by the builds with sanitizers.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   // Each malloc arena keeps memory that its threads freed. With several arenas, one session's frames retained up to 38
   // MiB (tests/server/daemon/exhaustion_test.cc).
   mallopt(M_ARENA_MAX, 1);

@@ -31,22 +31,6 @@ struct InferInput {
 
 using InferParameter = std::variant<bool, int64_t, double, std::string>;
 
-// Values of a request. Untrusted: ModelVersion checks them.
-struct InferRequest {
-  std::string id;
-  std::vector<InferInput> inputs;
-  std::vector<std::string> outputs;  // names; empty: all
-  uint64_t priority = 0;             // 1: the highest level; 0: the model's default
-  uint64_t timeout_us = 0;           // in the queue; 0: the model's default
-  std::string principal;             // who calls
-  std::string sequence;              // which sequence of the caller; empty: none
-  bool sequence_start = false, sequence_end = false;
-  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
-  std::function<bool()> is_cancelled;                // called on the thread that waits for the result; may be empty
-  std::map<std::string, InferParameter> parameters;  // others than those above, for models that have some
-  std::deque<std::string> owned;                     // bytes that the transport has converted, to which inputs refer
-};
-
 struct InferOutput {
   std::string name;
   DType dtype = DType::kFloat32;
@@ -65,6 +49,33 @@ struct InferOutput {
 struct InferResult {
   std::vector<InferOutput> outputs;
   std::map<std::string, InferParameter> parameters;  // of the response
+};
+
+// Values of a request. Untrusted: ModelVersion checks them.
+struct InferRequest {
+  struct Output {
+    std::string name;
+    uint64_t classes = 0;  // wanted instead of the values (classification.h); 0: the values
+  };
+  std::string id;
+  std::vector<InferInput> inputs;
+  std::vector<Output> outputs;  // empty: all
+  uint64_t priority = 0;        // 1: the highest level; 0: the model's default
+  uint64_t timeout_us = 0;      // in the queue; 0: the model's default
+  std::string principal;        // who calls
+  std::string sequence;         // which sequence of the caller; empty: none
+  bool sequence_start = false, sequence_end = false;
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+  std::function<bool()> is_cancelled;                // called on the thread that waits for the result; may be empty
+  std::map<std::string, InferParameter> parameters;  // others than those above, for models that have some
+  std::deque<std::string> owned;                     // bytes that the transport has converted, to which inputs refer
+  // Reserves memory for an answer with these outputs, of which only dtypes, sizes and `size` are set; replaces what an
+  // earlier call has reserved. Called before the run if the model's description says how large its outputs are, and
+  // after it if that is not known or was wrong. An error ends the request. May be empty.
+  std::function<absl::Status(absl::Span<const InferOutput> outputs)> reserve;
+  // Takes the result, before the states of a sequence change. An error ends the request, and the states stay as they
+  // were. May be empty.
+  std::function<absl::Status(const InferResult& result)> accept;
 };
 
 // A model whose requests have several responses, such as one that generates text. Thread-safe.

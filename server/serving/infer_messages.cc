@@ -14,6 +14,7 @@ namespace tt::server {
 namespace {
 
 constexpr size_t kMaxParameters = 256, kMaxParameterBytes = size_t{64} << 10;
+constexpr const char* kClassification = "classification";  // a parameter of a requested output
 
 template <typename... Parts>
 absl::Status invalid(const Parts&... parts) {
@@ -58,8 +59,8 @@ absl::StatusOr<std::optional<Place>> place_of(const Parameters& parameters, cons
       found.offset = static_cast<uint64_t>(*number);
     } else if (key == "shared_memory_byte_size" && number != nullptr && *number >= 0) {
       found.bytes = static_cast<uint64_t>(*number);
-    } else if (key == "binary_data" || key == "binary_data_size") {
-      continue;  // gRPC's contents are binary
+    } else if (key == "binary_data" || key == "binary_data_size" || key == kClassification) {
+      continue;  // gRPC's contents are binary; read_request_message() reads the number of classes
     } else {
       return invalid("expected parameters of shared memory of an input or output, got '", key.substr(0, 100), "'");
     }
@@ -173,7 +174,42 @@ absl::Status read_input(const inference::ModelInferRequest::InferInputTensor& wi
   return absl::OkStatus();
 }
 
+const inference::ModelInferRequest::InferRequestedOutputTensor* wanted_output(const inference::ModelInferRequest& wire,
+                                                                              const std::string& name) {
+  const inference::ModelInferRequest::InferRequestedOutputTensor* wanted = nullptr;
+  for (const auto& each : wire.outputs()) {
+    if (each.name() == name) wanted = &each;
+  }
+  return wanted;
+}
+
+// Where an output is to be written; none if it belongs to the response. INVALID_ARGUMENT if it does not fit there.
+absl::StatusOr<std::optional<Place>> place_of_output(
+    const inference::ModelInferRequest::InferRequestedOutputTensor* wanted, const InferOutput& output,
+    const std::string& principal, const SharedRegions* regions) {
+  if (wanted == nullptr) return std::optional<Place>();
+  absl::StatusOr<std::optional<Place>> place = place_of(wanted->parameters(), principal, regions);
+  if (place.ok() && *place && output.size > (*place)->bytes) {
+    return invalid("expected shared memory of at least ", output.size, " bytes for the output '", output.name,
+                   "', got ", (*place)->bytes);
+  }
+  return place;
+}
+
 }  // namespace
+
+absl::StatusOr<std::vector<InferOutput>> response_outputs(const inference::ModelInferRequest& wire,
+                                                          const std::string& principal, const SharedRegions* regions,
+                                                          absl::Span<const InferOutput> outputs) {
+  std::vector<InferOutput> sent;
+  sent.reserve(outputs.size());
+  for (const InferOutput& output : outputs) {
+    const auto place = place_of_output(wanted_output(wire, output.name), output, principal, regions);
+    if (!place.ok()) return place.status();
+    if (!*place) sent.push_back(output);
+  }
+  return sent;
+}
 
 absl::Status set_parameter(const std::string& name, const InferParameter& value, InferRequest* request) {
   const auto* number = std::get_if<int64_t>(&value);
@@ -226,7 +262,23 @@ absl::Status read_request_message(const inference::ModelInferRequest& wire, cons
     return invalid("expected as many raw_input_contents as inputs without shared memory, got ",
                    wire.raw_input_contents_size());
   }
-  for (const auto& output : wire.outputs()) request->outputs.push_back(output.name());
+  for (const auto& output : wire.outputs()) {
+    request->outputs.push_back({output.name(), 0});
+    const auto found = output.parameters().find(kClassification);
+    if (found == output.parameters().end()) continue;
+    const absl::StatusOr<InferParameter> value = parameter_of(found->first, found->second);
+    if (!value.ok()) return value.status();
+    const auto* count = std::get_if<int64_t>(&*value);
+    if (count == nullptr || *count < 1) {
+      return invalid("expected a number of at least 1 as 'classification' of the output '",
+                     output.name().substr(0, ModelFile::kMaxName), "'");
+    }
+    if (output.parameters().contains("shared_memory_region")) {
+      return invalid("expected either 'classification' or shared memory for the output '",
+                     output.name().substr(0, ModelFile::kMaxName), "', got both");
+    }
+    request->outputs.back().classes = static_cast<uint64_t>(*count);
+  }
   return absl::OkStatus();
 }
 
@@ -250,20 +302,12 @@ absl::Status write_response_message(const inference::ModelInferRequest& wire, co
     tensor->set_name(output.name);
     tensor->set_datatype(std::string(output.is_strings ? kBytesDatatype : datatype_name(output.dtype)));
     tensor->mutable_shape()->Add(output.sizes.begin(), output.sizes.end());
-    const inference::ModelInferRequest::InferRequestedOutputTensor* wanted = nullptr;
-    for (const auto& each : wire.outputs()) {
-      if (each.name() == output.name) wanted = &each;
-    }
-    absl::StatusOr<std::optional<Place>> place = std::optional<Place>();
-    if (wanted != nullptr) place = place_of(wanted->parameters(), principal, regions);
+    const inference::ModelInferRequest::InferRequestedOutputTensor* wanted = wanted_output(wire, output.name);
+    absl::StatusOr<std::optional<Place>> place = place_of_output(wanted, output, principal, regions);
     if (!place.ok()) return place.status();
     if (!*place) {
       reply->add_raw_output_contents(output.bytes().data(), output.size);
       continue;
-    }
-    if (output.size > (*place)->bytes) {
-      return invalid("expected shared memory of at least ", output.size, " bytes for the output '", output.name,
-                     "', got ", (*place)->bytes);
     }
     absl::Status written = (*place)->region->write((*place)->offset, output.bytes());
     if (!written.ok()) return written;

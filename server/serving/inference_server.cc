@@ -13,8 +13,8 @@
 namespace tt::server {
 namespace {
 
-constexpr const char* kExtensions[] = {"sequence",           "model_repository", "statistics", "model_configuration",
-                                       "binary_tensor_data", "parameters"};
+constexpr const char* kExtensions[] = {"sequence",           "model_repository", "statistics",    "model_configuration",
+                                       "binary_tensor_data", "parameters",       "classification"};
 
 absl::Status shared_memory_refused() {
   return absl::PermissionDeniedError("shared memory requires an engine with --model-shared-memory");
@@ -29,6 +29,13 @@ void describe_ports(const ModelVersion& version, const std::vector<const ModelPo
     tensor->set_datatype(std::string(is_string ? kBytesDatatype : datatype_name(port->dtype)));
     for (size_t i = 0; i < port->dims.size() - (is_string ? 1 : 0); ++i) tensor->add_shape(port->dims[i].size);
   }
+}
+
+void begin_reply(const ModelVersion& version, const inference::ModelInferRequest& request,
+                 inference::ModelInferResponse* reply) {
+  reply->set_model_name(version.name());
+  reply->set_model_version(std::to_string(version.number()));
+  reply->set_id(request.id());
 }
 
 }  // namespace
@@ -72,10 +79,21 @@ absl::StatusOr<InferenceServer::Inflight> InferenceServer::begin_shared(const in
 }
 
 absl::StatusOr<InferenceServer::Inflight> InferenceServer::begin(uint64_t bytes) {
-  Inflight inflight(this, bytes);
-  if (inflight_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= options_.inflight_bytes) return inflight;
+  Inflight inflight(inflight_, bytes);
+  if (inflight_->fetch_add(bytes, std::memory_order_relaxed) + bytes <= options_.inflight_bytes) return inflight;
   return absl::ResourceExhaustedError(absl::StrCat("[ModelInfer] expected requests in progress of at most ",
                                                    options_.inflight_bytes, " bytes together; try again later"));
+}
+
+absl::Status InferenceServer::begin_answer(uint64_t bytes, Inflight* charged) {
+  if (bytes > options_.inflight_bytes) {
+    return absl::OutOfRangeError(absl::StrCat("[ModelInfer] expected an answer that takes at most ",
+                                              options_.inflight_bytes, " bytes of memory, got one of ", bytes));
+  }
+  absl::StatusOr<Inflight> inflight = begin(bytes);
+  if (!inflight.ok()) return inflight.status();
+  *charged = *std::move(inflight);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> InferenceServer::decompress(ContentCoding coding, absl::Span<const absl::string_view> parts,
@@ -261,12 +279,10 @@ absl::Status InferenceServer::describe(const inference::LogSettingsRequest& requ
 }
 
 absl::Status InferenceServer::infer(const Principal& caller, const inference::ModelInferRequest& request,
-                                    InferRequest limits, inference::ModelInferResponse* reply) {
+                                    InferRequest limits, inference::ModelInferResponse* reply,
+                                    absl::FunctionRef<absl::Status()> finish) {
   const auto version = find(caller, request.model_name(), request.model_version());
   if (!version.ok()) return version.status();
-  reply->set_model_name((*version)->name());
-  reply->set_model_version(std::to_string((*version)->number()));
-  reply->set_id(request.id());
   const absl::StatusOr<Inflight> shared = begin_shared(request);
   if (!shared.ok()) return shared.status();
   if (absl::Status status = read_request_message(request, caller.name, regions(), &limits); !status.ok()) {
@@ -275,14 +291,34 @@ absl::Status InferenceServer::infer(const Principal& caller, const inference::Mo
   if ((*version)->has_streams() && (*version)->entry() == nullptr) {
     return absl::UnimplementedError("[ModelInfer] the model generates its responses: use ModelStreamInfer");
   }
-  absl::StatusOr<InferResult> result = (*version)->infer(limits);
-  if (!result.ok()) return result.status();
-  return write_response_message(request, caller.name, regions(), *result, reply);
+  return infer(**version, caller, request, std::move(limits), reply, finish);
+}
+
+absl::Status InferenceServer::infer(ModelVersion& version, const Principal& caller,
+                                    const inference::ModelInferRequest& request, InferRequest limits,
+                                    inference::ModelInferResponse* reply, absl::FunctionRef<absl::Status()> finish) {
+  begin_reply(version, request, reply);
+  // Without parameters, no output is written to shared memory.
+  const bool has_places = std::any_of(request.outputs().begin(), request.outputs().end(),
+                                      [](const auto& output) { return output.parameters_size() != 0; });
+  if (has_places) {
+    limits.reserve = [this, &caller, &request,
+                      reserve = std::move(limits.reserve)](absl::Span<const InferOutput> outputs) -> absl::Status {
+      const auto sent = response_outputs(request, caller.name, regions(), outputs);
+      if (!sent.ok() || !reserve) return sent.status();
+      return reserve(*sent);
+    };
+  }
+  limits.accept = [this, &caller, &request, reply, &finish](const InferResult& result) {
+    const absl::Status status = write_response_message(request, caller.name, regions(), result, reply);
+    return status.ok() ? finish() : status;
+  };
+  return version.infer(limits).status();
 }
 
 absl::Status InferenceServer::stream(const Principal& caller, const inference::ModelInferRequest& request,
                                      InferRequest limits,
-                                     absl::FunctionRef<bool(const inference::ModelInferResponse&)> send) {
+                                     absl::FunctionRef<bool(inference::ModelInferResponse*)> send) {
   const auto version = find(caller, request.model_name(), request.model_version());
   if (!version.ok()) return version.status();
   const absl::StatusOr<Inflight> shared = begin_shared(request);
@@ -290,14 +326,18 @@ absl::Status InferenceServer::stream(const Principal& caller, const inference::M
   if (absl::Status status = read_request_message(request, caller.name, regions(), &limits); !status.ok()) {
     return status;
   }
+  if (!(*version)->has_streams()) {
+    inference::ModelInferResponse reply;
+    absl::Status status = infer(**version, caller, request, std::move(limits), &reply, [] { return absl::OkStatus(); });
+    if (status.ok()) send(&reply);
+    return status;
+  }
   absl::Status written;
   const absl::Status status = (*version)->stream(limits, [&](InferResult result) {
     inference::ModelInferResponse reply;
-    reply.set_model_name((*version)->name());
-    reply.set_model_version(std::to_string((*version)->number()));
-    reply.set_id(request.id());
+    begin_reply(**version, request, &reply);
     written = write_response_message(request, caller.name, regions(), result, &reply);
-    return written.ok() && send(reply);
+    return written.ok() && send(&reply);
   });
   return written.ok() ? status : written;
 }

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "inference/grpc_service.pb.h"
@@ -45,16 +46,16 @@ class InferenceServer {
   enum class Right { kNone, kInfer, kManage };
   absl::StatusOr<Principal> caller(const Auth::Credentials& credentials, Right right) const;
 
-  // Bytes of a request in progress, counted while the object exists.
+  // Bytes of a request in progress, counted while the object exists, which may be longer than the server does.
   class Inflight {
    public:
     Inflight() = default;
-    Inflight(InferenceServer* server, uint64_t bytes) : server_(server), bytes_(bytes) {}
-    Inflight(Inflight&& other) noexcept : server_(std::exchange(other.server_, nullptr)), bytes_(other.bytes_) {}
+    Inflight(std::shared_ptr<std::atomic<uint64_t>> all, uint64_t bytes) : all_(std::move(all)), bytes_(bytes) {}
+    Inflight(Inflight&& other) noexcept : all_(std::move(other.all_)), bytes_(other.bytes_) {}
     Inflight& operator=(Inflight&& other) noexcept {
       if (this == &other) return *this;
       release();
-      server_ = std::exchange(other.server_, nullptr);
+      all_ = std::move(other.all_);
       bytes_ = other.bytes_;
       return *this;
     }
@@ -62,14 +63,18 @@ class InferenceServer {
 
    private:
     void release() {
-      if (server_ != nullptr) server_->inflight_.fetch_sub(bytes_, std::memory_order_relaxed);
+      if (all_ != nullptr) all_->fetch_sub(bytes_, std::memory_order_relaxed);
+      all_ = nullptr;
     }
 
-    InferenceServer* server_ = nullptr;
+    std::shared_ptr<std::atomic<uint64_t>> all_;
     uint64_t bytes_ = 0;
   };
   // RESOURCE_EXHAUSTED if requests in progress would have too many bytes.
   absl::StatusOr<Inflight> begin(uint64_t bytes);
+  // Counts the memory of an answer while `charged` exists, which is replaced. OUT_OF_RANGE if there would be no room
+  // for it if it were alone, so that sending the request again is useless, else as begin().
+  absl::Status begin_answer(uint64_t bytes, Inflight* charged);
 
   // A request's bytes, at most `max_bytes`, of which `parts` are the compressed form. They are counted while `charged`
   // exists, which is replaced. OUT_OF_RANGE if they are more, INVALID_ARGUMENT if they are damaged.
@@ -101,15 +106,23 @@ class InferenceServer {
   absl::Status describe(const inference::TraceSettingRequest& request, inference::TraceSettingResponse* reply) const;
   absl::Status describe(const inference::LogSettingsRequest& request, inference::LogSettingsResponse* reply) const;
 
-  // Runs a request. `limits` has who calls and when the request's time ends; the rest is read from `request`.
-  absl::Status infer(const Principal& caller, const inference::ModelInferRequest& request, InferRequest limits,
-                     inference::ModelInferResponse* reply);
-  // The same for a model with any number of responses: calls `send` for each.
+  // Runs a request. `limits` has when the request's time ends, and how memory for the answer is reserved: of outputs
+  // that the reply contains, not of those in shared memory. The rest is read from `request`. `finish` is called when
+  // the reply is complete, before the states of a sequence change: an error ends the request, and the states stay as
+  // they were. It must not throw.
+  absl::Status infer(
+      const Principal& caller, const inference::ModelInferRequest& request, InferRequest limits,
+      inference::ModelInferResponse* reply, absl::FunctionRef<absl::Status()> finish = [] { return absl::OkStatus(); });
+  // The same for a model with any number of responses: calls `send` for each, which may move from it. Memory is
+  // reserved for models with one response.
   absl::Status stream(const Principal& caller, const inference::ModelInferRequest& request, InferRequest limits,
-                      absl::FunctionRef<bool(const inference::ModelInferResponse&)> send);
+                      absl::FunctionRef<bool(inference::ModelInferResponse*)> send);
 
  private:
-  friend class Inflight;
+  // The same for a request that has been read into `limits`.
+  absl::Status infer(ModelVersion& version, const Principal& caller, const inference::ModelInferRequest& request,
+                     InferRequest limits, inference::ModelInferResponse* reply,
+                     absl::FunctionRef<absl::Status()> finish);
   // The same for what a request's inputs have in shared memory.
   absl::StatusOr<Inflight> begin_shared(const inference::ModelInferRequest& request);
 
@@ -117,7 +130,7 @@ class InferenceServer {
   const Auth& auth_;
   const Options options_;
   SharedRegions regions_;
-  std::atomic<uint64_t> inflight_{0};
+  const std::shared_ptr<std::atomic<uint64_t>> inflight_ = std::make_shared<std::atomic<uint64_t>>(0);
 };
 
 }  // namespace tt::server

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,12 +49,57 @@ class MessageCoding : public grpc::ProtoBufferReader {
       default: return ContentCoding::kUnknown;
     }
   }
+  // Declares that the message is compressed so: gRPC sends it as it is.
+  void set_coding(ContentCoding coding) { reader()->buffer_in->data.raw.compression = compression_of(coding); }
+  static grpc_compression_algorithm compression_of(ContentCoding coding) {
+    return coding == ContentCoding::kGzip      ? GRPC_COMPRESS_GZIP
+           : coding == ContentCoding::kDeflate ? GRPC_COMPRESS_DEFLATE
+                                               : GRPC_COMPRESS_NONE;
+  }
 };
 
+// The coding of the answers to a request of this coding: its own, as the client has shown that it uses it, or one that
+// the metadata "accept-encoding" prefers. gRPC's clients always accept gzip and deflate (grpc-accept-encoding).
+ContentCoding answer_coding(const grpc::ServerContext& context, ContentCoding request) {
+  if (request == ContentCoding::kGzip || request == ContentCoding::kDeflate) return request;
+  std::string accepted;
+  const auto [first, last] = context.client_metadata().equal_range("accept-encoding");
+  for (auto each = first; each != last; ++each) {
+    absl::StrAppend(&accepted, absl::string_view(each->second.data(), each->second.size()), ",");
+  }
+  return accepted_coding(accepted);
+}
+
+// Bytes that gRPC sends, and the count of their memory, which ends with them.
+struct Sent {
+  std::string bytes;
+  InferenceServer::Inflight charged;
+};
+
+grpc::ByteBuffer buffer_of(std::string bytes, InferenceServer::Inflight charged) {
+  auto* sent = new Sent{std::move(bytes), std::move(charged)};
+  const grpc::Slice slice(
+      sent->bytes.data(), sent->bytes.size(), [](void* each) { delete static_cast<Sent*>(each); }, sent);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+// The message of an answer, compressed if there is room for that. `charged` counts the answer's memory. Clears `reply`.
+grpc::ByteBuffer message_of(InferenceServer& server, ContentCoding coding, google::protobuf::Message* reply,
+                            InferenceServer::Inflight charged) {
+  std::string bytes = reply->SerializeAsString();
+  reply->Clear();
+  if (coding == ContentCoding::kIdentity) return buffer_of(std::move(bytes), std::move(charged));
+  absl::StatusOr<InferenceServer::Inflight> inflight = server.begin(compressed_bound(bytes.size()));
+  std::string small = inflight.ok() ? compressed(coding, bytes) : "";
+  if (small.empty() || small.size() >= bytes.size()) return buffer_of(std::move(bytes), std::move(charged));
+  grpc::ByteBuffer buffer = buffer_of(std::move(small), *std::move(inflight));
+  MessageCoding(&buffer).set_coding(coding);
+  return buffer;
+}
+
 // Replaces a compressed message by its contents, at most `max_bytes`, which are counted while `charged` exists.
-absl::Status decompress(InferenceServer& server, grpc::ByteBuffer* bytes, uint64_t max_bytes,
+absl::Status decompress(InferenceServer& server, ContentCoding coding, grpc::ByteBuffer* bytes, uint64_t max_bytes,
                         InferenceServer::Inflight* charged) {
-  const ContentCoding coding = MessageCoding(bytes).coding();
   if (coding == ContentCoding::kIdentity) return absl::OkStatus();
   if (coding == ContentCoding::kUnknown) {
     return absl::UnimplementedError("[v2] expected a request compressed with gzip or deflate");
@@ -67,10 +113,7 @@ absl::Status decompress(InferenceServer& server, grpc::ByteBuffer* bytes, uint64
   }
   absl::StatusOr<std::string> plain = server.decompress(coding, parts, max_bytes, charged);
   if (!plain.ok()) return plain.status();
-  auto* owned = new std::string(*std::move(plain));
-  const grpc::Slice slice(
-      owned->data(), owned->size(), [](void* text) { delete static_cast<std::string*>(text); }, owned);
-  *bytes = grpc::ByteBuffer(&slice, 1);
+  *bytes = buffer_of(*std::move(plain), {});
   return absl::OkStatus();
 }
 
@@ -110,22 +153,26 @@ void InferenceService::add(
     return server_.caller(credentials_of(context), right).status();
   };
   const auto handle = [this, right, max_bytes = limits.bytes, run = std::move(run)](
-                          grpc::ServerContext* context, grpc::ByteBuffer* bytes, Reply* reply) {
+                          grpc::ServerContext* context, grpc::ByteBuffer* bytes, grpc::ByteBuffer* reply) {
     const absl::StatusOr<Principal> caller = server_.caller(credentials_of(*context), right);
     if (!caller.ok()) return to_grpc(caller.status());
     InferenceServer::Inflight charged;
-    absl::Status status = decompress(server_, bytes, max_bytes, &charged);
+    const ContentCoding coding = MessageCoding(bytes).coding();
+    absl::Status status = decompress(server_, coding, bytes, max_bytes, &charged);
     Request request;
     if (status.ok()) status = parse_request(bytes, &request);
     if (!status.ok()) return admission_.refuse(*context, status);
-    return to_grpc(run(*caller, *context, request, reply));
+    Reply message;
+    status = run(*caller, *context, request, &message);
+    if (status.ok()) *reply = answer(context, answer_coding(*context, coding), &message, {});
+    return to_grpc(status);
   };
   // Probes, which everybody may send, neither take the places of inference nor show that a peer has a token.
   const bool is_probe = right == Right::kNone;
   RequestLimits own = limits;
   own.authenticates = !is_probe;
   const auto kind = is_probe ? CallAdmission::Kind::kReflection : CallAdmission::Kind::kInference;
-  MarkMethodStreamed(index, unary_handler_of_bytes<Reply>(admission_, kind, check, handle, own));
+  MarkMethodStreamed(index, unary_handler_of_bytes<grpc::ByteBuffer>(admission_, kind, check, handle, own));
 }
 
 // In the order of the service's declaration, because gRPC identifies methods by index.
@@ -161,12 +208,12 @@ InferenceService::InferenceService(InferenceServer& server, CallAdmission& admis
   const auto may_infer = [this](const Context& context) {
     return server_.caller(credentials_of(context), Right::kInfer).status();
   };
-  const auto infer = [this](Context* context, grpc::ByteBuffer* bytes, ModelInferResponse* reply) {
+  const auto infer = [this](Context* context, grpc::ByteBuffer* bytes, grpc::ByteBuffer* reply) {
     return this->infer(context, bytes, reply);
   };
-  MarkMethodStreamed(5, unary_handler_of_bytes<ModelInferResponse>(admission_, CallAdmission::Kind::kInference,
-                                                                   may_infer, infer, limits));
-  using Handler = grpc::internal::BidiStreamingHandler<InferenceService, grpc::ByteBuffer, ModelStreamInferResponse>;
+  MarkMethodStreamed(5, unary_handler_of_bytes<grpc::ByteBuffer>(admission_, CallAdmission::Kind::kInference, may_infer,
+                                                                 infer, limits));
+  using Handler = grpc::internal::BidiStreamingHandler<InferenceService, grpc::ByteBuffer, grpc::ByteBuffer>;
   const auto serve = [](InferenceService* service, Context* context, Stream* stream) {
     return service->stream(context, stream);
   };
@@ -208,38 +255,78 @@ InferenceService::InferenceService(InferenceServer& server, CallAdmission& admis
   add<LogSettingsRequest, LogSettingsResponse>(19, Right::kManage, settings);
 }
 
-grpc::Status InferenceService::infer(grpc::ServerContext* context, grpc::ByteBuffer* bytes, ModelInferResponse* reply) {
+grpc::ByteBuffer InferenceService::answer(grpc::ServerContext* context, ContentCoding coding,
+                                          google::protobuf::Message* reply, InferenceServer::Inflight charged) {
+  grpc::ByteBuffer message = message_of(server_, coding, reply, std::move(charged));
+  const ContentCoding own = MessageCoding(&message).coding();
+  if (own != ContentCoding::kIdentity) context->set_compression_algorithm(MessageCoding::compression_of(own));
+  return message;
+}
+
+absl::Status InferenceService::reserve(absl::Span<const InferOutput> outputs, InferenceServer::Inflight* charged) {
+  // The message and its serialized form.
+  constexpr uint64_t kCopies = 2;
+  const uint64_t most = server_.options().request_bytes;
+  uint64_t bytes = 0;
+  for (const InferOutput& output : outputs) bytes += output.size;
+  if (bytes <= most) return server_.begin_answer(kCopies * bytes, charged);
+  return absl::OutOfRangeError(
+      absl::StrCat("[ModelInfer] expected an answer of at most ", most, " bytes, got one of ", bytes));
+}
+
+grpc::Status InferenceService::infer(grpc::ServerContext* context, grpc::ByteBuffer* bytes, grpc::ByteBuffer* reply) {
   const absl::StatusOr<Principal> caller = server_.caller(credentials_of(*context), Right::kInfer);
   if (!caller.ok()) return to_grpc(caller.status());
   InferenceServer::Inflight charged;
-  if (const absl::Status status = decompress(server_, bytes, server_.options().request_bytes, &charged); !status.ok()) {
-    return to_grpc(status);
-  }
+  const ContentCoding coding = MessageCoding(bytes).coding();
+  absl::Status status = decompress(server_, coding, bytes, server_.options().request_bytes, &charged);
+  if (!status.ok()) return to_grpc(status);
   const absl::StatusOr<InferenceServer::Inflight> inflight = server_.begin(parsed_bytes(*bytes));
   if (!inflight.ok()) return to_grpc(inflight.status());
   ModelInferRequest request;
-  if (const absl::Status parsed = parse_request(bytes, &request); !parsed.ok()) return to_grpc(parsed);
-  return to_grpc(server_.infer(*caller, request, limits_of(*context), reply));
+  if (status = parse_request(bytes, &request); !status.ok()) return to_grpc(status);
+  InferRequest limits = limits_of(*context);
+  InferenceServer::Inflight answered;
+  limits.reserve = [&](absl::Span<const InferOutput> outputs) { return reserve(outputs, &answered); };
+  ModelInferResponse message;
+  status = server_.infer(*caller, request, std::move(limits), &message);
+  if (status.ok()) *reply = answer(context, answer_coding(*context, coding), &message, std::move(answered));
+  return to_grpc(status);
 }
 
-absl::Status InferenceService::answer(const Principal& caller, const grpc::ServerContext& context,
-                                      grpc::ByteBuffer* bytes, Stream* stream, ModelInferRequest* request) {
+absl::Status InferenceService::answer_one(const Principal& caller, StreamedCall* call, grpc::ByteBuffer* bytes,
+                                          ModelInferRequest* request) {
   if (bytes->Length() > server_.options().request_bytes) {
     return absl::ResourceExhaustedError(absl::StrCat("[ModelStreamInfer] expected a request of at most ",
                                                      server_.options().request_bytes, " bytes, got ", bytes->Length()));
   }
   InferenceServer::Inflight charged;
-  if (absl::Status status = decompress(server_, bytes, server_.options().request_bytes, &charged); !status.ok()) {
-    return status;
-  }
+  const ContentCoding coding = MessageCoding(bytes).coding();
+  if (!call->coding) call->coding = answer_coding(*call->context, coding);
+  absl::Status status = decompress(server_, coding, bytes, server_.options().request_bytes, &charged);
+  if (!status.ok()) return status;
   const absl::StatusOr<InferenceServer::Inflight> inflight = server_.begin(parsed_bytes(*bytes));
   if (!inflight.ok()) return inflight.status();
-  if (absl::Status parsed = parse_request(bytes, request); !parsed.ok()) return parsed;
-  return server_.stream(caller, *request, limits_of(context), [&](const ModelInferResponse& reply) {
+  if (status = parse_request(bytes, request); !status.ok()) return status;
+  InferRequest limits = limits_of(*call->context);
+  InferenceServer::Inflight answered;
+  limits.reserve = [&](absl::Span<const InferOutput> outputs) { return reserve(outputs, &answered); };
+  return server_.stream(caller, *request, std::move(limits), [&](ModelInferResponse* reply) {
     ModelStreamInferResponse response;
-    *response.mutable_infer_response() = reply;
-    return stream->Write(response);
+    response.mutable_infer_response()->Swap(reply);
+    return send(call, &response, std::move(answered));
   });
+}
+
+bool InferenceService::send(StreamedCall* call, ModelStreamInferResponse* response, InferenceServer::Inflight charged) {
+  // The header that names the coding precedes the first message.
+  const ContentCoding coding = call->coding.value_or(ContentCoding::kIdentity);
+  if (!call->has_sent && coding != ContentCoding::kIdentity) {
+    call->context->set_compression_algorithm(MessageCoding::compression_of(coding));
+  }
+  call->has_sent = true;
+  const grpc::ByteBuffer message = message_of(server_, coding, response, std::move(charged));
+  return call->stream->Write(message, grpc::WriteOptions().set_no_compression());
 }
 
 grpc::Status InferenceService::stream(grpc::ServerContext* context, Stream* stream) {
@@ -247,19 +334,20 @@ grpc::Status InferenceService::stream(grpc::ServerContext* context, Stream* stre
   if (!caller.ok()) return admission_.refuse(*context, caller.status());
   const absl::StatusOr<CallAdmission::Slot> slot = admission_.admit(CallAdmission::Kind::kInference, *context);
   if (!slot.ok()) return admission_.refuse(*context, slot.status());
+  StreamedCall call{context, stream, std::nullopt, false};
   grpc::ByteBuffer bytes;
   while (stream->Read(&bytes)) {
     caller = server_.caller(credentials_of(*context), Right::kInfer);  // rights may have ended
     if (!caller.ok()) return admission_.refuse(*context, caller.status());
     ModelInferRequest request;
-    const absl::Status status = answer(*caller, *context, &bytes, stream, &request);
+    const absl::Status status = answer_one(*caller, &call, &bytes, &request);
     if (status.ok()) continue;
     ModelStreamInferResponse response;
     response.set_error_message(std::string(status.message()));
     response.mutable_infer_response()->set_id(request.id());
     response.mutable_infer_response()->set_model_name(request.model_name());
     response.mutable_infer_response()->set_model_version(request.model_version());
-    if (!stream->Write(response)) break;
+    if (!send(&call, &response, {})) break;
   }
   return grpc::Status::OK;
 }

@@ -28,12 +28,23 @@ class InferenceService final : public inference::GRPCInferenceService::Service {
   void add(int index, Right right,
            std::function<absl::Status(const Principal& caller, const grpc::ServerContext&, const Request&, Reply*)> run,
            const RequestLimits& limits = {});
+  // The message of an answer, which replaces `reply`, compressed if `coding` says so and there is room for that.
+  grpc::ByteBuffer answer(grpc::ServerContext* context, ContentCoding coding, google::protobuf::Message* reply,
+                          InferenceServer::Inflight charged);
+  absl::Status reserve(absl::Span<const InferOutput> outputs, InferenceServer::Inflight* charged);
   // Requests are parsed once there is room for them among those in progress.
-  grpc::Status infer(grpc::ServerContext* context, grpc::ByteBuffer* bytes, inference::ModelInferResponse* reply);
-  using Stream = grpc::ServerReaderWriter<inference::ModelStreamInferResponse, grpc::ByteBuffer>;
+  grpc::Status infer(grpc::ServerContext* context, grpc::ByteBuffer* bytes, grpc::ByteBuffer* reply);
+  using Stream = grpc::ServerReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>;
+  struct StreamedCall {
+    grpc::ServerContext* context;
+    Stream* stream;
+    std::optional<ContentCoding> coding;  // of its answers, as its first request is compressed
+    bool has_sent = false;
+  };
   grpc::Status stream(grpc::ServerContext* context, Stream* stream);
-  absl::Status answer(const Principal& caller, const grpc::ServerContext& context, grpc::ByteBuffer* bytes,
-                      Stream* stream, inference::ModelInferRequest* request);
+  absl::Status answer_one(const Principal& caller, StreamedCall* call, grpc::ByteBuffer* bytes,
+                          inference::ModelInferRequest* request);
+  bool send(StreamedCall* call, inference::ModelStreamInferResponse* response, InferenceServer::Inflight charged);
 
   InferenceServer& server_;
   CallAdmission& admission_;

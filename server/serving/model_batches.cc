@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "engine/dispatch/ops.h"
 #include "server/log.h"
 #include "server/serving/byte_strings.h"
 #include "server/serving/model_work.h"
@@ -33,6 +34,17 @@ Tensor dense(const Tensor& tensor) {
   Tensor copy = empty(tensor.sizes(), tensor.dtype(), tensor.device());
   copy_into(copy, tensor);
   return copy;
+}
+
+// The states of a sequence, with copies of those that a run changes.
+std::vector<Tensor> copies_in_place(const ModelEntry& entry, const std::vector<Tensor>& states) {
+  std::vector<Tensor> own = states;
+  for (size_t i = 0; i < own.size(); ++i) {
+    if (!entry.states[i].in_place) continue;
+    own[i] = empty(states[i].sizes(), states[i].dtype(), states[i].device());
+    copy_into(own[i], states[i]);
+  }
+  return own;
 }
 
 }  // namespace
@@ -80,6 +92,43 @@ Tensor ModelVersion::joined(size_t input, absl::Span<Work* const> batch, int64_t
   return values;
 }
 
+Tensor ModelVersion::joined_states(const SequencePorts::State& state, absl::Span<Work* const> batch, int64_t run,
+                                   Device device) const {
+  const DType dtype = entry_->inputs[state.input].dtype;
+  const bool is_batched = settings_.max_batch != 0;
+  const size_t index = entry_->states.size() + static_cast<size_t>(&state - sequence_ports_.states.data());
+  // Rows of a sequence that begins, or of none, are zero.
+  const auto zeros = [&](int64_t rows, Sizes sizes) {
+    if (is_batched) sizes.insert(sizes.begin(), rows);
+    const Tensor host = zeros_on_host(sizes, dtype);
+    return device.type == DeviceType::kCPU ? host : ops::to_device(host, device);
+  };
+  Tensors parts;
+  parts.reserve(batch.size() + 1);
+  int64_t rows = 0;
+  for (const Work* work : batch) {
+    const auto own = static_cast<int64_t>(work->rows);
+    parts.push_back(work->states == nullptr ? zeros(own, state.sizes) : (*work->states)[index]);
+    rows += own;
+  }
+  if (is_batched && rows < run) {
+    const SizesView sizes = SizesView(parts[0].sizes()).subspan(1);
+    parts.push_back(zeros(run - rows, Sizes(sizes.begin(), sizes.end())));
+  }
+  return parts.size() == 1 ? parts[0] : ops::cat(parts, 0);
+}
+
+std::vector<Tensor> ModelVersion::next_states(const Work& work, absl::Span<const Tensor> states,
+                                              absl::Span<const Tensor> values) const {
+  std::vector<Tensor> next(states.begin(), states.end());
+  for (const SequencePorts::State& state : sequence_ports_.states) {
+    const Tensor& value = values[state.output];
+    const auto row = static_cast<int64_t>(work.first_row), rows = static_cast<int64_t>(work.rows);
+    next.push_back(dense(work.rows_run == 0 ? value : ops::narrow(value, 0, row, rows)));
+  }
+  return next;
+}
+
 void ModelVersion::run(ModelInstance& instance, absl::Span<Work* const> batch) {
   const Clock::time_point begin = Clock::now();
   const ModelInstance::Use use(instance);
@@ -87,30 +136,23 @@ void ModelVersion::run(ModelInstance& instance, absl::Span<Work* const> batch) {
   for (const Work* work : batch) rows += static_cast<int64_t>(work->rows);
   const bool is_batched = settings_.max_batch != 0;
   const int64_t run = is_batched ? static_cast<int64_t>(settings_.padded(static_cast<size_t>(rows))) : rows;
-  // The states of a sequence are replaced if the run succeeds.
-  std::vector<Tensor> states, kept;  // of the entry, and of its inputs and outputs
-  if (batch[0]->states != nullptr) {
-    states = batch[0]->begins ? instance.make_states(*entry_) : *batch[0]->states;
-    kept.assign(states.begin() + static_cast<std::ptrdiff_t>(entry_->states.size()), states.end());
-    states.resize(entry_->states.size());
+  // The entry's own states, of which only one request has some. A sequence keeps its old ones until its request has
+  // succeeded, so a run that changes them changes copies.
+  std::vector<Tensor> states;
+  if (!entry_->states.empty()) {
+    states = batch[0]->states == nullptr ? instance.make_states(*entry_) : copies_in_place(*entry_, *batch[0]->states);
   }
   std::vector<Tensor> inputs;
+  inputs.reserve(entry_->inputs.size());
   for (size_t i = 0; i < entry_->inputs.size(); ++i) {
     const SequencePorts::State* state = sequence_ports_.state_of(i);
-    if (state == nullptr) {
-      inputs.push_back(joined(i, batch, run));
-    } else if (kept.empty()) {
-      Sizes sizes = state->sizes;
-      if (is_batched) sizes.insert(sizes.begin(), run);
-      inputs.push_back(zeros_on_host(sizes, entry_->inputs[i].dtype));
-    } else {
-      inputs.push_back(kept[static_cast<size_t>(state - sequence_ports_.states.data())]);
-    }
+    inputs.push_back(state == nullptr ? joined(i, batch, run)
+                                      : joined_states(*state, batch, run, instance.model().options().device));
   }
   const Clock::time_point copied = Clock::now();
   std::vector<Tensor> values = instance.run(*entry_, inputs, &states);
   const Clock::time_point computed = Clock::now();
-  for (const SequencePorts::State& state : sequence_ports_.states) states.push_back(dense(values[state.output]));
+  const std::vector<Tensor> on_device = values;
   // Later requests of a sequence change what an output may view.
   values = instance.to_host(std::move(values), entry_->states_in_place() != 0);
   for (size_t i = 0; i < values.size(); ++i) {
@@ -121,7 +163,6 @@ void ModelVersion::run(ModelInstance& instance, absl::Span<Work* const> batch) {
           "[ModelInfer] expected the output '", port.name, "' to have ", run, " rows, as the inputs have, got ",
           values[i].meta());
   }
-  if (batch[0]->states != nullptr) *batch[0]->states = std::move(states);
   BatchTimes times{copied - begin, computed - copied, Clock::now() - computed};
   size_t row = 0;
   for (Work* work : batch) {
@@ -129,6 +170,7 @@ void ModelVersion::run(ModelInstance& instance, absl::Span<Work* const> batch) {
     work->first_row = row;
     work->rows_run = batch.size() > 1 || run != rows ? static_cast<size_t>(run) : 0;
     work->batch_rows = static_cast<size_t>(rows);
+    if (work->has_sequence) work->next_states = next_states(*work, states, on_device);
     work->times = times;
     row += work->rows;
   }

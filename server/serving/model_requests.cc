@@ -1,6 +1,8 @@
 // ModelVersion: requests. A request is checked, waits for its batch, and is answered with its rows of the values.
 #include <algorithm>
 #include <chrono>
+#include <new>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -54,18 +56,22 @@ absl::Status ModelVersion::prepare(const InferRequest& request, Work* work) cons
     if (absl::Status status = check_input(port, *found, &work->named); !status.ok()) return status;
     work->inputs.push_back(found);
   }
-  for (const std::string& name : request.outputs) {
+  for (const auto& [name, classes] : request.outputs) {
     const auto found = std::find_if(entry_->outputs.begin(), entry_->outputs.end(),
-                                    [&](const ModelPort& port) { return port.name == name; });
+                                    [&, &name = name](const ModelPort& port) { return port.name == name; });
     if (found == entry_->outputs.end() ||
         !sequence_ports_.has_output(static_cast<size_t>(found - entry_->outputs.begin()))) {
       return invalid_request("expected names of the model's outputs, got '", name.substr(0, ModelFile::kMaxName), "'");
     }
-    work->outputs.push_back(static_cast<size_t>(found - entry_->outputs.begin()));
+    if (classes != 0 && (is_string(*found) || !has_classes(found->dtype))) {
+      return invalid_request("expected integers, FP32 or FP64 as the output '", name, "' for 'classification', got ",
+                             is_string(*found) ? kBytesDatatype : datatype_name(found->dtype));
+    }
+    work->outputs.push_back({static_cast<size_t>(found - entry_->outputs.begin()), classes});
   }
   if (request.outputs.empty()) {
     for (size_t i = 0; i < entry_->outputs.size(); ++i) {
-      if (sequence_ports_.has_output(i)) work->outputs.push_back(i);
+      if (sequence_ports_.has_output(i)) work->outputs.push_back({i, 0});
     }
   }
   if (request.outputs.size() > entry_->outputs.size()) return invalid_request("expected distinct outputs");
@@ -81,7 +87,8 @@ absl::Status ModelVersion::prepare(const InferRequest& request, Work* work) cons
       if (input->sizes[0] != rows) {
         return invalid_request("expected the same number of rows in all inputs, got ", rows, " and ", input->sizes[0]);
       }
-      if (settings_.joins) absl::StrAppend(&work->key, ";", to_string(SizesView(input->sizes).subspan(1)));
+      if (settings_.joins || settings_.joins_sequences)
+        absl::StrAppend(&work->key, ";", to_string(SizesView(input->sizes).subspan(1)));
     }
     work->rows = static_cast<size_t>(rows);
   }
@@ -135,7 +142,7 @@ absl::Status ModelVersion::check_states(Work* work) const {
     InferInput input;
     input.name = port.name;
     input.dtype = port.dtype;
-    if (!work->begins) {
+    if (work->states != nullptr) {
       input.sizes = (*work->states)[own + i].sizes();
     } else {
       if (settings_.max_batch != 0) input.sizes.push_back(static_cast<int64_t>(work->rows));
@@ -147,34 +154,107 @@ absl::Status ModelVersion::check_states(Work* work) const {
     // Only their number is read.
     input.bytes = {static_cast<const char*>(nullptr), elements_of(SizesView(input.sizes)) * item_size(port.dtype)};
     if (absl::Status status = check_input(port, input, &work->named); !status.ok()) return status;
+    if (!work->key.empty()) absl::StrAppend(&work->key, ";", to_string(SizesView(input.sizes).subspan(1)));
   }
   return absl::OkStatus();
+}
+
+std::optional<std::vector<InferOutput>> ModelVersion::sized_outputs(const Work& work, bool has_run) const {
+  constexpr uint64_t kMaxElements = uint64_t{1} << 48;
+  std::vector<InferOutput> outputs;
+  outputs.reserve(work.outputs.size());
+  for (const auto& [index, classes] : work.outputs) {
+    const ModelPort& port = entry_->outputs[index];
+    InferOutput& output = outputs.emplace_back();
+    output.name = port.name;
+    output.dtype = port.dtype;
+    uint64_t elements = 1;
+    const size_t dims = has_run ? work.values[index].sizes().size() : port.dims.size();
+    for (size_t i = 0; i < dims; ++i) {
+      int64_t size = has_run ? work.values[index].sizes()[i] : port.dims[i].size;
+      if (i == 0 && settings_.max_batch != 0) size = static_cast<int64_t>(work.rows);
+      if (size == kDynamic) {
+        const auto named = work.named.find(port.dims[i].name);
+        if (named == work.named.end()) return std::nullopt;
+        size = named->second;
+      }
+      if (size != 0 && elements > kMaxElements / static_cast<uint64_t>(size)) return std::nullopt;
+      elements *= static_cast<uint64_t>(size);
+      output.sizes.push_back(size);
+    }
+    output.size = elements * item_size(port.dtype);
+    if (is_string(port) && !output.sizes.empty()) {
+      constexpr uint64_t kLength = 4;
+      output.sizes.pop_back();
+      output.size += kLength * elements_of(SizesView(output.sizes));
+      output.is_strings = true;
+    } else if (classes != 0) {
+      ClassSizes sized = class_sizes(port.dtype, output.sizes, settings_.max_batch != 0, classes, labels_of(index));
+      output.sizes = std::move(sized.sizes);
+      output.size = sized.bytes;
+      output.is_strings = true;
+    }
+  }
+  return outputs;
+}
+
+absl::StatusOr<InferResult> ModelVersion::answer(const InferRequest& request, const Work& work,
+                                                 const std::optional<std::vector<InferOutput>>& reserved) const {
+  try {
+    const std::optional<std::vector<InferOutput>> sized = sized_outputs(work, true);
+    if (!sized) return absl::InternalError("[ModelInfer] expected outputs of known sizes after the run");
+    const auto fits = [](const InferOutput& own, const InferOutput& other) { return own.size <= other.size; };
+    const bool is_reserved = reserved && std::equal(sized->begin(), sized->end(), reserved->begin(), fits);
+    if (request.reserve && !is_reserved) {
+      if (absl::Status status = request.reserve(*sized); !status.ok()) return status;
+    }
+    absl::StatusOr<InferResult> result = result_of(work);
+    if (!result.ok() || !request.accept) return result;
+    if (absl::Status status = request.accept(*result); !status.ok()) return status;
+    return result;
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("[ModelInfer] memory is exhausted");
+  } catch (const std::exception&) {
+    return absl::InternalError("[ModelInfer] internal error");
+  }
 }
 
 absl::StatusOr<InferResult> ModelVersion::infer(const InferRequest& request) {
   const Clock::time_point begin = Clock::now();
   Work work;
   absl::Status status = prepare(request, &work);
+  std::optional<std::vector<InferOutput>> reserved;
+  if (status.ok() && request.reserve) {
+    reserved = sized_outputs(work, false);
+    if (reserved) status = request.reserve(*reserved);
+  }
+  absl::StatusOr<InferResult> result = InferResult();
   if (status.ok() && settings_.has_sequences) {
     if (request.sequence.empty()) {
       status = invalid_request("expected a sequence_id other than 0 for a model with sequences");
     } else if (auto sequence = begin_sequence(request); !sequence.ok()) {
       status = sequence.status();
     } else {
-      work.key.clear();
-      work.states = &(*sequence)->states;
-      work.begins = !(*sequence)->has_begun;
+      work.has_sequence = true;
+      if ((*sequence)->has_begun) work.states = &(*sequence)->states;
       status = check_states(&work);
       if (status.ok()) status = batcher_->run(work);
-      if (status.ok()) (*sequence)->has_begun = true;
+      if (status.ok()) result = answer(request, work, reserved);
+      if (status.ok()) status = result.status();
+      if (status.ok()) {
+        (*sequence)->states.swap(work.next_states);
+        (*sequence)->has_begun = true;
+      }
       end_sequence(request, *sequence);
     }
   } else if (status.ok()) {
     status = batcher_->run(work);
+    if (status.ok()) result = answer(request, work, reserved);
+    if (status.ok()) status = result.status();
   }
   statistics_.request(status.ok(), Clock::now() - begin, work.queued, work.rows, work.times);
   if (!status.ok()) return status;
-  return result_of(request, work);
+  return result;
 }
 
 absl::Status ModelVersion::stream(const InferRequest& request, StreamingModel::Send send) {
@@ -190,9 +270,10 @@ absl::Status ModelVersion::stream(const InferRequest& request, StreamingModel::S
   return status;
 }
 
-absl::StatusOr<InferResult> ModelVersion::result_of(const InferRequest&, const Work& work) const {
+absl::StatusOr<InferResult> ModelVersion::result_of(const Work& work) const {
   InferResult result;
-  for (const size_t i : work.outputs) {
+  result.outputs.reserve(work.outputs.size());
+  for (const auto& [i, classes] : work.outputs) {
     const Tensor& values = work.values[i];
     InferOutput output;
     output.name = entry_->outputs[i].name;
@@ -219,6 +300,8 @@ absl::StatusOr<InferResult> ModelVersion::result_of(const InferRequest&, const W
       output.offset = 0;
       output.size = output.owned.size();
       output.is_strings = true;
+    } else if (classes != 0) {
+      classify(classes, settings_.max_batch != 0, labels_of(i), &output);
     }
     result.outputs.push_back(std::move(output));
   }

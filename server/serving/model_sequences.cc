@@ -19,10 +19,33 @@ absl::StatusOr<std::shared_ptr<ModelVersion::Sequence>> ModelVersion::begin_sequ
   std::vector<std::shared_ptr<Sequence>> dropped;  // destroyed outside of the lock
   MutexLock lock(sequences_mutex_);
   Clock::time_point now = Clock::now();
-  for (auto each = sequences_.begin(); each != sequences_.end();) {
-    const bool is_idle = !each->second->is_busy && now - each->second->used > settings_.max_sequence_idle;
-    if (is_idle) dropped.push_back(std::move(each->second));
-    each = is_idle ? sequences_.erase(each) : std::next(each);
+  const auto drop_idle = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(sequences_mutex_) {
+    for (auto each = sequences_.begin(); each != sequences_.end();) {
+      const bool is_idle = !each->second->is_busy && now - each->second->used > settings_.max_sequence_idle;
+      if (is_idle) dropped.push_back(std::move(each->second));
+      each = is_idle ? sequences_.erase(each) : std::next(each);
+    }
+  };
+  // Fails if nobody waits for the request any more.
+  const auto check_time = [&]() -> absl::Status {
+    if (request.is_cancelled && request.is_cancelled()) {
+      return absl::CancelledError("[ModelInfer] the request was cancelled while it waited for its sequence");
+    }
+    now = Clock::now();
+    if (now < request.deadline) return absl::OkStatus();
+    return absl::DeadlineExceededError("[ModelInfer] the request's time has passed while it waited for its sequence");
+  };
+  // Waits for a change.
+  const auto wait = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(sequences_mutex_) -> absl::Status {
+    if (absl::Status status = check_time(); !status.ok()) return status;
+    sequences_changed_.wait_until(sequences_mutex_, std::min(request.deadline, now + kPollInterval));
+    return check_time();
+  };
+  drop_idle();
+  while (request.sequence_start && settings_.max_candidates != 0 && sequences_.size() >= settings_.max_candidates &&
+         !sequences_.contains(key)) {
+    if (absl::Status status = wait(); !status.ok()) return status;
+    drop_idle();
   }
   if (request.sequence_start) {
     const auto first = sequences_.lower_bound({request.principal, ""});
@@ -48,14 +71,7 @@ absl::StatusOr<std::shared_ptr<ModelVersion::Sequence>> ModelVersion::begin_sequ
   if (found == sequences_.end()) return missing();
   const std::shared_ptr<Sequence> sequence = found->second;
   while (sequence->is_busy) {
-    if (request.is_cancelled && request.is_cancelled()) {
-      return absl::CancelledError("[ModelInfer] the request was cancelled while it waited for its sequence");
-    }
-    now = Clock::now();
-    if (now >= request.deadline) {
-      return absl::DeadlineExceededError("[ModelInfer] the request's time has passed while it waited for its sequence");
-    }
-    sequences_changed_.wait_until(sequences_mutex_, std::min(request.deadline, now + kPollInterval));
+    if (absl::Status status = wait(); !status.ok()) return status;
   }
   // It may have ended, or begun again, meanwhile.
   const auto current = sequences_.find(key);

@@ -103,8 +103,6 @@ std::shared_ptr<ModelVersion> ModelVersion::load(const std::filesystem::path& fo
     const bool same_device =
         std::all_of(models.begin(), models.end(), [&](const auto& model) { return model == models[0]; });
     sequence_ports = tt::server::sequence_ports(*entry, settings.config);
-    check(ErrorKind::kValue, sequence_ports.states.empty() || settings.padding == ModelSettings::Padding::kNone,
-          "[model] expected no batch_padding of a model with states, which keep the rows of a sequence");
     check(ErrorKind::kValue, (entry->states.empty() && sequence_ports.states.empty()) || same_device,
           "[model] expected instances of a model with states on one device, because every instance runs any sequence");
     check_ports(entry->inputs, settings.config.input(), settings.max_batch != 0, "input", &strings);
@@ -114,6 +112,7 @@ std::shared_ptr<ModelVersion> ModelVersion::load(const std::filesystem::path& fo
       new ModelVersion(std::move(name), number, std::move(settings), std::move(models)));
   version->strings_ = std::move(strings);
   version->sequence_ports_ = std::move(sequence_ports);
+  version->read_labels_of_outputs(folder.parent_path());
   if (resources.make_streaming) {
     version->streaming_ = resources.make_streaming(version->models_[0], version->settings_);
   }
@@ -123,6 +122,21 @@ std::shared_ptr<ModelVersion> ModelVersion::load(const std::filesystem::path& fo
         "[model] expected a model that generates, because the configuration says that it is decoupled");
   version->warm_up();
   return version;
+}
+
+void ModelVersion::read_labels_of_outputs(const std::filesystem::path& folder) {
+  for (const inference::ModelOutput& output : settings_.config.output()) {
+    if (output.label_filename().empty() || entry_ == nullptr) continue;
+    const auto port = std::find_if(entry_->outputs.begin(), entry_->outputs.end(),
+                                   [&](const ModelPort& each) { return each.name == output.name(); });
+    labels_[static_cast<size_t>(port - entry_->outputs.begin())] = read_labels(folder, output.label_filename());
+  }
+}
+
+const ClassLabels& ModelVersion::labels_of(size_t output) const {
+  static const ClassLabels kNone;
+  const auto found = labels_.find(output);
+  return found == labels_.end() ? kNone : found->second;
 }
 
 std::vector<const ModelPort*> ModelVersion::request_inputs() const {
@@ -173,7 +187,12 @@ inference::ModelConfig ModelVersion::config() const {
   config.clear_input();
   config.clear_output();
   for (const ModelPort* port : request_inputs()) describe(*port, config.add_input());
-  for (const ModelPort* port : response_outputs()) describe(*port, config.add_output());
+  for (const ModelPort* port : response_outputs()) {
+    describe(*port, config.add_output());
+    for (const inference::ModelOutput& own : settings_.config.output()) {
+      if (own.name() == port->name) config.mutable_output()->rbegin()->set_label_filename(own.label_filename());
+    }
+  }
   return config;
 }
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
 #include "inference/grpc_service.pb.h"
+#include "server/serving/classification.h"
 #include "server/serving/infer.h"
 #include "server/serving/scheduler/batcher.h"
 #include "server/serving/sequence_ports.h"
@@ -98,10 +100,20 @@ class ModelVersion {
   ModelVersion(std::string name, int64_t number, ModelSettings settings,
                std::vector<std::shared_ptr<const ServedModel>> models);
   void warm_up();
+  // `folder` is the model's. Throws Error.
+  void read_labels_of_outputs(const std::filesystem::path& folder);
   void warm_up_with(const inference::ModelWarmup& wire);
   // Runs the entry for inputs of zeros, with this size in dimensions that batches decide.
   void run_zeros(int64_t rows);
   absl::Status prepare(const InferRequest& request, Work* work) const;
+  // The wanted outputs with their sizes, as the model describes them, or as they are after the run; none if the
+  // description does not say it.
+  std::optional<std::vector<InferOutput>> sized_outputs(const Work& work, bool has_run) const;
+  const ClassLabels& labels_of(size_t output) const;
+  // The answer to a request that has run, after the transport has reserved memory for it and accepted it. `reserved`
+  // are the outputs for which it has.
+  absl::StatusOr<InferResult> answer(const InferRequest& request, const Work& work,
+                                     const std::optional<std::vector<InferOutput>>& reserved) const;
   // Finds or begins a request's sequence, and reserves it: waits while another request of the sequence runs.
   absl::StatusOr<std::shared_ptr<Sequence>> begin_sequence(const InferRequest& request);
   // Lets the next request of the sequence run. The sequence ends if the request says so, or none of it has succeeded:
@@ -116,7 +128,13 @@ class ModelVersion {
   absl::Status check_states(Work* work) const;
   // A copy of the requests' values for an input, with `run` rows, of which the last ones are zero.
   Tensor joined(size_t input, absl::Span<Work* const> batch, int64_t run) const;
-  absl::StatusOr<InferResult> result_of(const InferRequest& request, const Work& work) const;
+  // The same for an input that is a state of the requests' sequences, on `device`.
+  Tensor joined_states(const SequencePorts::State& state, absl::Span<Work* const> batch, int64_t run,
+                       Device device) const;
+  // A request's rows of the next states, as tensors of their own. `states` are those of the entry.
+  std::vector<Tensor> next_states(const Work& work, absl::Span<const Tensor> states,
+                                  absl::Span<const Tensor> values) const;
+  absl::StatusOr<InferResult> result_of(const Work& work) const;
 
   const std::string name_;
   const int64_t number_;
@@ -125,6 +143,7 @@ class ModelVersion {
   const ModelEntry* const entry_;                                 // of models_[0]
   std::set<const ModelPort*> strings_;                            // of entry_
   SequencePorts sequence_ports_;                                  // of entry_
+  std::map<size_t, ClassLabels> labels_;                          // by output of entry_
   std::vector<std::unique_ptr<ModelInstance>> instances_;
   std::unique_ptr<Batcher> batcher_;
   std::unique_ptr<StreamingModel> streaming_;  // null: requests have one response

@@ -22,15 +22,20 @@ struct ModelVersion::Work final : Batcher::Job {
   std::vector<const InferInput*> inputs;  // in the entry's order; null for those that are states
   std::deque<InferInput> controls;        // of them, those that the server sets
   std::deque<std::string> control_values;
-  NamedSizes named;                       // of the inputs
-  std::deque<InferInput> strings;         // of them, those that clients send as BYTES
-  std::vector<size_t> outputs;            // indices of those that are wanted
-  std::vector<Tensor>* states = nullptr;  // of its sequence
-  bool begins = false;                    // the states are to be made
-  std::vector<Tensor> values;             // of the batch, by output
-  size_t first_row = 0;                   // in the batch
-  size_t rows_run = 0;                    // of the batch, with those that only fill it; 0: the values are the request's
-  BatchTimes times;                       // of the batch
+  NamedSizes named;                // of the inputs
+  std::deque<InferInput> strings;  // of them, those that clients send as BYTES
+  struct Output {
+    size_t index = 0;
+    uint64_t classes = 0;  // as InferRequest::Output has it
+  };
+  std::vector<Output> outputs;                  // those that are wanted
+  bool has_sequence = false;                    // it is a request of one
+  const std::vector<Tensor>* states = nullptr;  // of its sequence; null: they are to be made
+  std::vector<Tensor> next_states;              // after the run
+  std::vector<Tensor> values;                   // of the batch, by output
+  size_t first_row = 0;                         // in the batch
+  size_t rows_run = 0;  // of the batch, with those that only fill it; 0: the values are the request's
+  BatchTimes times;     // of the batch
 };
 
 }  // namespace tt::server

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <exception>
 #include <limits>
 #include <map>
 #include <optional>
@@ -218,40 +219,36 @@ json values_of(DType dtype, absl::string_view bytes) {
   }
 }
 
-// Memory of the JSON of outputs: a value and its text per element.
-uint64_t json_bytes_of(const inference::ModelInferResponse& reply, const ReadBody& read) {
+bool is_binary(const ReadBody& read, const std::string& output) {
+  const auto own = read.binary_outputs.find(output);
+  return own != read.binary_outputs.end() ? own->second : read.binary_output;
+}
+
+// Memory of the JSON and the binary data of outputs: a value and its text per element.
+uint64_t answer_bytes(absl::Span<const InferOutput> outputs, const ReadBody& read) {
   constexpr uint64_t kElement = 48;
   uint64_t bytes = 0;
-  int raw = 0;
-  for (const auto& output : reply.outputs()) {
-    if (output.parameters().contains("shared_memory_region")) continue;
-    const uint64_t size = reply.raw_output_contents(raw++).size();
-    const auto own = read.binary_outputs.find(output.name());
-    const bool is_binary = own != read.binary_outputs.end() ? own->second : read.binary_output;
-    const std::optional<DType> dtype = parse_datatype(output.datatype());
-    const bool is_strings = output.datatype() == kBytesDatatype;
-    bytes += is_binary ? size : is_strings || !dtype ? size * (kElement / 4) : size / item_size(*dtype) * kElement;
+  for (const InferOutput& output : outputs) {
+    bytes += is_binary(read, output.name) ? output.size
+             : output.is_strings          ? output.size * (kElement / 4)
+                                          : output.size / item_size(output.dtype) * kElement;
   }
   return bytes;
 }
-}  // namespace
 
-RestResponse answer_infer(InferenceServer& server, const Principal& caller, const RestRequest& wire,
-                          const std::string& model, const std::string& version) {
-  // Parsed JSON takes up to some 24 bytes for each in the text.
-  constexpr uint64_t kJsonFactor = 24;
-  const uint64_t json_bytes = std::min(wire.json_bytes, wire.body.size());
-  const absl::StatusOr<InferenceServer::Inflight> inflight = server.begin(wire.body.size() + kJsonFactor * json_bytes);
-  require_ok(inflight.status());
-  ReadBody read = read_body(wire);
-  read.request.set_model_name(model);
-  read.request.set_model_version(version);
-  inference::ModelInferResponse reply;
-  InferRequest limits;
-  limits.is_cancelled = wire.is_cancelled;
-  require_ok(server.infer(caller, read.request, std::move(limits), &reply));
-  const absl::StatusOr<InferenceServer::Inflight> answered = server.begin(json_bytes_of(reply, read));
-  require_ok(answered.status());
+json shared_parameters(const inference::ModelInferResponse::InferOutputTensor& output) {
+  json parameters;
+  for (const auto& [name, value] : output.parameters()) {
+    if (value.has_string_param()) {
+      parameters[name] = value.string_param();
+    } else {
+      parameters[name] = value.int64_param();
+    }
+  }
+  return parameters;
+}
+
+RestResponse response_of(const inference::ModelInferResponse& reply, const ReadBody& read) {
   json document = {{"model_name", reply.model_name()}, {"model_version", reply.model_version()}};
   if (!reply.id().empty()) document["id"] = valid_utf8(reply.id());
   json outputs = json::array();
@@ -261,19 +258,12 @@ RestResponse answer_infer(InferenceServer& server, const Principal& caller, cons
     json each = {{"name", output.name()}, {"datatype", output.datatype()}, {"shape", json::array()}};
     for (const int64_t size : output.shape()) each["shape"].push_back(size);
     if (output.parameters().contains("shared_memory_region")) {
-      for (const auto& [name, value] : output.parameters()) {
-        if (value.has_string_param()) {
-          each["parameters"][name] = value.string_param();
-        } else {
-          each["parameters"][name] = value.int64_param();
-        }
-      }
+      each["parameters"] = shared_parameters(output);
       outputs.push_back(std::move(each));
       continue;
     }
     const std::string& bytes = reply.raw_output_contents(raw++);
-    const auto own = read.binary_outputs.find(output.name());
-    if (own != read.binary_outputs.end() ? own->second : read.binary_output) {
+    if (is_binary(read, output.name())) {
       each["parameters"]["binary_data_size"] = bytes.size();
       binary += bytes;
     } else {
@@ -292,4 +282,40 @@ RestResponse answer_infer(InferenceServer& server, const Principal& caller, cons
   }
   return response;
 }
+
+}  // namespace
+
+RestResponse answer_infer(InferenceServer& server, const Principal& caller, const RestRequest& wire,
+                          const std::string& model, const std::string& version) {
+  // Parsed JSON takes up to some 24 bytes for each in the text.
+  constexpr uint64_t kJsonFactor = 24;
+  const uint64_t json_bytes = std::min(wire.json_bytes, wire.body.size());
+  const absl::StatusOr<InferenceServer::Inflight> inflight = server.begin(wire.body.size() + kJsonFactor * json_bytes);
+  require_ok(inflight.status());
+  ReadBody read = read_body(wire);
+  read.request.set_model_name(model);
+  read.request.set_model_version(version);
+  inference::ModelInferResponse reply;
+  InferRequest limits;
+  limits.is_cancelled = wire.is_cancelled;
+  InferenceServer::Inflight answered;
+  limits.reserve = [&](absl::Span<const InferOutput> outputs) {
+    return server.begin_answer(answer_bytes(outputs, read), &answered);
+  };
+  RestResponse response;
+  // Before the states of a sequence change: some values cannot be written as JSON.
+  const auto finish = [&]() -> absl::Status {
+    try {
+      response = response_of(reply, read);
+      return absl::OkStatus();
+    } catch (const Refused& refused) {
+      return refused.status;
+    } catch (const std::exception&) {
+      return absl::InternalError("[infer] internal error");
+    }
+  };
+  require_ok(server.infer(caller, read.request, std::move(limits), &reply, finish));
+  return response;
+}
+
 }  // namespace tt::server

@@ -35,17 +35,6 @@ FileDescriptor open_regular(const std::filesystem::path& path) {
   return file;
 }
 
-std::string read_all(const std::filesystem::path& path, uint64_t max_bytes) {
-  const FileDescriptor file = open_regular(path);
-  const std::string name = path.filename().native();
-  const uint64_t size = file_size(file.get(), name);
-  check(ErrorKind::kValue, size <= max_bytes, "[model] expected ", name, " to have at most ", max_bytes, " bytes, got ",
-        size);
-  std::string bytes(size, '\0');
-  read_exactly(file.get(), bytes.data(), size, 0, name);
-  return bytes;
-}
-
 // Calls a function that reads a file. Messages of its errors name the file.
 template <typename Read>
 decltype(auto) in_file(absl::string_view name, Read read) {
@@ -76,6 +65,17 @@ std::string signature_of(const ModelEntry& entry, absl::Span<const Tensor> input
 
 }  // namespace
 
+std::string read_model_file(const std::filesystem::path& path, uint64_t max_bytes) {
+  const FileDescriptor file = open_regular(path);
+  const std::string name = path.filename().native();
+  const uint64_t size = file_size(file.get(), name);
+  check(ErrorKind::kValue, size <= max_bytes, "[model] expected ", name, " to have at most ", max_bytes, " bytes, got ",
+        size);
+  std::string bytes(size, '\0');
+  read_exactly(file.get(), bytes.data(), size, 0, name);
+  return bytes;
+}
+
 ServedModel::ServedModel(ModelFile file, Options options)
     : file_(std::move(file)),
       options_(std::move(options)),
@@ -85,8 +85,9 @@ ServedModel::ServedModel(ModelFile file, Options options)
 std::shared_ptr<const ServedModel> ServedModel::load(const std::filesystem::path& folder, Options options) {
   check(ErrorKind::kValue, Devices::instance().has(options.device), "[model] expected a device of this engine, got ",
         options.device);
-  ModelFile file = in_file(
-      kDescription, [&] { return parse_model(read_all(folder / kDescription, ModelFile::kMaxBytes), options.device); });
+  ModelFile file = in_file(kDescription, [&] {
+    return parse_model(read_model_file(folder / kDescription, ModelFile::kMaxBytes), options.device);
+  });
   const std::shared_ptr<ServedModel> model(new ServedModel(std::move(file), std::move(options)));
   model->load_weights(folder / kWeights);
   return model;

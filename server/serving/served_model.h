@@ -59,6 +59,9 @@ class ServedModel {
   uint64_t weight_bytes_ = 0;
 };
 
+// The contents of a regular file, of at most `max_bytes`; no symbolic link is followed. Throws Error.
+std::string read_model_file(const std::filesystem::path& path, uint64_t max_bytes);
+
 // A new tensor of zeros on the CPU.
 Tensor zeros_on_host(SizesView sizes, DType dtype);
 

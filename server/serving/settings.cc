@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <fstream>
 #include <optional>
 
@@ -61,6 +62,25 @@ std::vector<ModelSettings::Group> groups_of(const inference::ModelConfig& config
   return groups;
 }
 
+void set_delay(uint64_t microseconds, Batcher::Options* batching) {
+  constexpr uint64_t kMaxDelay = 60'000'000;
+  require(microseconds <= kMaxDelay, "expected max_queue_delay_microseconds of at most ", kMaxDelay, ", got ",
+          microseconds);
+  batching->max_delay = std::chrono::microseconds(microseconds);
+}
+
+template <typename Sizes>
+void set_preferred(const inference::ModelConfig& config, const Sizes& sizes, Batcher::Options* batching) {
+  require(sizes.size() <= ModelSettings::kMaxPreferred, "expected at most ", ModelSettings::kMaxPreferred,
+          " sizes in preferred_batch_size, got ", sizes.size());
+  for (const int rows : sizes) {
+    require(rows >= 1 && rows <= config.max_batch_size(), "expected preferred_batch_size of 1 to ",
+            config.max_batch_size(), ", got ", rows);
+    batching->preferred.push_back(static_cast<size_t>(rows));
+  }
+  std::sort(batching->preferred.begin(), batching->preferred.end());
+}
+
 void set_batching(const inference::ModelConfig& config, ModelSettings* settings) {
   Batcher::Options& batching = settings->batching;
   batching.max_rows = std::max<size_t>(settings->max_batch, 1);
@@ -70,18 +90,8 @@ void set_batching(const inference::ModelConfig& config, ModelSettings* settings)
   settings->joins = true;
   require(!wire.preserve_ordering(), "preserve_ordering is not supported: responses of a stream are in the order of ",
           "its requests, those of different calls are not");
-  require(wire.preferred_batch_size_size() <= ModelSettings::kMaxPreferred, "expected at most ",
-          ModelSettings::kMaxPreferred, " sizes in preferred_batch_size, got ", wire.preferred_batch_size_size());
-  for (const int rows : wire.preferred_batch_size()) {
-    require(rows >= 1 && rows <= config.max_batch_size(), "expected preferred_batch_size of 1 to ",
-            config.max_batch_size(), ", got ", rows);
-    batching.preferred.push_back(static_cast<size_t>(rows));
-  }
-  std::sort(batching.preferred.begin(), batching.preferred.end());
-  constexpr uint64_t kMaxDelay = 60'000'000;
-  require(wire.max_queue_delay_microseconds() <= kMaxDelay, "expected max_queue_delay_microseconds of at most ",
-          kMaxDelay, ", got ", wire.max_queue_delay_microseconds());
-  batching.max_delay = std::chrono::microseconds(wire.max_queue_delay_microseconds());
+  set_preferred(config, wire.preferred_batch_size(), &batching);
+  set_delay(wire.max_queue_delay_microseconds(), &batching);
   require(wire.priority_levels() <= ModelSettings::kMaxLevels, "expected at most ", ModelSettings::kMaxLevels,
           " priority_levels, got ", wire.priority_levels());
   if (wire.priority_levels() != 0) {
@@ -98,6 +108,41 @@ void set_batching(const inference::ModelConfig& config, ModelSettings* settings)
           uint64_t{1} << 40);
   settings->default_timeout = std::chrono::microseconds(policy.default_timeout_microseconds());
   settings->allow_timeout_override = policy.allow_timeout_override();
+}
+
+// A batch has a request of each of several sequences, as those of dynamic_batching have requests.
+void set_sequence_batching(const inference::ModelConfig& config, ModelSettings* settings) {
+  const inference::ModelSequenceBatching& wire = config.sequence_batching();
+  if (!config.has_sequence_batching()) return;
+  if (wire.max_sequence_idle_microseconds() != 0) {
+    settings->max_sequence_idle =
+        std::chrono::microseconds(std::min<uint64_t>(wire.max_sequence_idle_microseconds(), uint64_t{86'400'000'000}));
+  }
+  Batcher::Options& batching = settings->batching;
+  const bool is_batched = settings->max_batch != 0;
+  settings->joins_sequences = is_batched && (wire.has_direct() || wire.has_oldest());
+  if (wire.has_oldest()) {
+    require(!wire.oldest().preserve_ordering(),
+            "preserve_ordering is not supported: the requests of a sequence run in ",
+            "order, those of different ones do not");
+    require(wire.oldest().max_candidate_sequences() >= 0, "expected max_candidate_sequences of 0 or more, got ",
+            wire.oldest().max_candidate_sequences());
+    require(is_batched ||
+                (wire.oldest().max_queue_delay_microseconds() == 0 && wire.oldest().preferred_batch_size().empty()),
+            "the strategy oldest requires max_batch_size if sequences wait for each other");
+    settings->max_candidates = static_cast<size_t>(wire.oldest().max_candidate_sequences());
+    set_delay(wire.oldest().max_queue_delay_microseconds(), &batching);
+    set_preferred(config, wire.oldest().preferred_batch_size(), &batching);
+  } else if (wire.has_direct()) {
+    const float share = wire.direct().minimum_slot_utilization();
+    require(share >= 0 && share <= 1, "expected minimum_slot_utilization of 0 to 1, got ", share);
+    require(is_batched || (wire.direct().max_queue_delay_microseconds() == 0 && share == 0),
+            "the strategy direct requires max_batch_size if sequences wait for each other");
+    // Without a least number of rows, as in Triton, no batch waits.
+    batching.enough_rows =
+        std::max<size_t>(static_cast<size_t>(std::ceil(share * static_cast<float>(settings->max_batch))), 1);
+    set_delay(wire.direct().max_queue_delay_microseconds(), &batching);
+  }
 }
 
 void set_parameters(const inference::ModelConfig& config, ModelSettings* settings) {
@@ -150,19 +195,9 @@ ModelSettings settings_of(const inference::ModelConfig& config, const std::strin
   settings.batching.instances = 0;
   for (const ModelSettings::Group& group : settings.groups) settings.batching.instances += group.count;
   settings.has_sequences = config.has_sequence_batching();
-  const auto& direct = config.sequence_batching().direct();
-  require(direct.max_queue_delay_microseconds() == 0 && direct.minimum_slot_utilization() == 0, "expected no ",
-          "max_queue_delay_microseconds and minimum_slot_utilization of sequences, which do not share batches");
-  const auto& oldest = config.sequence_batching().oldest();
-  require(oldest.max_queue_delay_microseconds() == 0 && oldest.preferred_batch_size().empty() &&
-              !oldest.preserve_ordering(),
-          "expected max_candidate_sequences only of the strategy oldest, because sequences do not share batches");
+  set_sequence_batching(config, &settings);
   require(config.model_warmup_size() <= ModelSettings::kMaxWarmups, "expected at most ", ModelSettings::kMaxWarmups,
           " entries of model_warmup, got ", config.model_warmup_size());
-  if (config.sequence_batching().max_sequence_idle_microseconds() != 0) {
-    settings.max_sequence_idle = std::chrono::microseconds(
-        std::min<uint64_t>(config.sequence_batching().max_sequence_idle_microseconds(), uint64_t{86'400'000'000}));
-  }
   set_parameters(config, &settings);
   return settings;
 }

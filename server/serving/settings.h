@@ -36,6 +36,8 @@ struct ModelSettings {
   Batcher::Clock::duration default_timeout{};  // in the queue; 0: none
   bool allow_timeout_override = false;
   bool has_sequences = false;
+  bool joins_sequences = false;  // requests of several sequences share batches
+  size_t max_candidates = 0;     // sequences at a time, others wait until one ends; 0: no limit but the version's
   std::chrono::microseconds max_sequence_idle{60'000'000};
   // Of config.parameters:
   std::vector<std::string> principals;  // who may use the model; empty: everybody who may use models

@@ -133,8 +133,10 @@ Request parse_request(const InferRequest& wire, const DecoderLimits& limits) {
       request.stop_tokens = integers(input, Scheduler::kMaxStopTokens);
     }
   }
-  for (const std::string& output : wire.outputs)
-    check(ErrorKind::kValue, output == "token", "[generation] expected the output token, got ", output.substr(0, 100));
+  for (const InferRequest::Output& output : wire.outputs) {
+    check(ErrorKind::kValue, output.name == "token" && output.classes == 0, "[generation] expected the values of the ",
+          "output token, got ", output.name.substr(0, 100), output.classes == 0 ? "" : " with 'classification'");
+  }
   for (const auto& [name, parameter] : wire.parameters) set_parameter(name, parameter, &request);
   return request;
 }

@@ -117,7 +117,7 @@ Batcher::Plan Batcher::plan(Clock::time_point now) const {
     }
   }
   const Clock::time_point ready = oldest + options_.max_delay;
-  if (full || ready <= now) return plan;
+  if (full || ready <= now || (options_.enough_rows != 0 && rows >= options_.enough_rows)) return plan;
   if (preferred != 0) {
     plan.batch.resize(preferred);
   } else {

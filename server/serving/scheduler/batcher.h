@@ -32,6 +32,7 @@ class Batcher {
     size_t instances = 1;           // batches that run at a time
     size_t max_rows = 1;            // of a batch; a request with more rows is refused by the caller
     std::vector<size_t> preferred;  // numbers of rows at which a batch does not wait for more, ascending
+    size_t enough_rows = 0;         // with which a batch does not wait for more; 0: there is no such number
     Clock::duration max_delay{};    // for which the first request of a batch waits for others
     size_t levels = 1;              // of priority, the first one precedes the others
     size_t max_queue = 0;           // requests that wait; 0: no limit

@@ -6,6 +6,7 @@ import gzip
 import http.client
 import json
 import queue
+import socket
 import threading
 import zlib
 
@@ -37,6 +38,13 @@ def served(_engine, tmp_path_factory):
         return calls.repeat((INFLIGHT - 8192) // 4)  # there is room for the answer, but not for a compressed one beside it
 
     serving.save(count, folder / "models/count/1", torch.ones(1), states={"calls": torch.zeros(1)}, output_names=["y"])
+
+    def several(x, calls):
+        calls.add_(1)
+        return calls + 0, calls.repeat(LIMIT // 2), calls / (x - 1)
+
+    names = {"output_names": ["y", "large", "quotient"]}
+    serving.save(several, folder / "models/several/1", torch.zeros(1), states={"calls": torch.zeros(1)}, **names)
     server = Served(folder, folder / "models", "--model-request-limit", str(LIMIT), "--model-inflight-limit", str(INFLIGHT))
     yield server
     server.stop()
@@ -235,3 +243,130 @@ def test_a_compressed_grpc_request_of_many_packets(served, algorithm):
     x = np.random.default_rng(0).integers(0, 255, (40_000, 4)).astype("float32")
     found = served.grpc.infer("double", grpc_inputs(grpcclient, x=x), compression_algorithm=algorithm)
     np.testing.assert_array_equal(found.as_numpy("y"), 2 * x)
+
+
+class Counting:
+    """A proxy of one address that counts the bytes that its server sends."""
+
+    def __init__(self, address: str):
+        self.to = address.removeprefix("unix:")
+        self.received = 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client = self.listener.accept()[0]
+            except OSError:
+                return
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(self.to)
+            threading.Thread(target=self.copy, args=(client, server, False), daemon=True).start()
+            threading.Thread(target=self.copy, args=(server, client, True), daemon=True).start()
+
+    def copy(self, source, target, counts):
+        while True:
+            try:
+                data = source.recv(1 << 16)
+                self.received += len(data) if counts else 0
+                target.sendall(data)
+            except OSError:
+                data = b""
+            if not data:
+                target.close()
+                return
+
+
+@pytest.fixture
+def counting(served):
+    proxy = Counting(served.address)
+    yield proxy
+    proxy.listener.close()
+
+
+@pytest.mark.parametrize("algorithm", [None, "gzip", "deflate"])
+@pytest.mark.parametrize("streams", [False, True])
+def test_grpc_answers_are_compressed_as_the_requests_are(counting, algorithm, streams):
+    x = np.tile(np.arange(4, dtype="float32"), (10_000, 1))
+    answers: queue.Queue = queue.Queue()
+    with grpcclient.InferenceServerClient(counting.address) as client:
+        if streams:
+            client.start_stream(lambda result, error: answers.put((result, error)), compression_algorithm=algorithm)
+        for _ in range(3):
+            if streams:
+                client.async_stream_infer("double", grpc_inputs(grpcclient, x=x))
+                found, error = answers.get(timeout=TIMEOUT)
+                assert error is None
+            else:
+                found = client.infer("double", grpc_inputs(grpcclient, x=x), compression_algorithm=algorithm)
+            np.testing.assert_array_equal(found.as_numpy("y"), 2 * x)
+    assert counting.received >= 3 * x.nbytes if algorithm is None else 0 < counting.received < x.nbytes
+
+
+@pytest.mark.parametrize("accepted", ["gzip", "deflate;q=0.5, identity;q=0.1", "br", "identity, gzip;q=0.5"])
+def test_metadata_can_accept_codings(counting, accepted):
+    """Requests that are not compressed: small ones, for example."""
+    x = np.ones((10_000, 4), "float32")
+    with grpcclient.InferenceServerClient(counting.address) as client:
+        found = client.infer("double", grpc_inputs(grpcclient, x=x), headers={"accept-encoding": accepted})
+    np.testing.assert_array_equal(found.as_numpy("y"), 2 * x)
+    assert counting.received >= x.nbytes if accepted in {"br", "identity, gzip;q=0.5"} else counting.received < 10_000
+
+
+def test_grpc_answers_that_compression_does_not_make_smaller_are_sent_as_they_are(counting):
+    x = np.random.default_rng(0).integers(0, 2**31, (10_000, 4), dtype="int32").view("float32")
+    x[~np.isfinite(x)] = 0
+    with grpcclient.InferenceServerClient(counting.address) as client:
+        for headers in ({"accept-encoding": "gzip"}, None):
+            found = client.infer("double", grpc_inputs(grpcclient, x=x), headers=headers, compression_algorithm=None if headers else "gzip")
+            np.testing.assert_array_equal(found.as_numpy("y"), 2 * x)
+    with grpcclient.InferenceServerClient(counting.address) as client, pytest.raises(Exception, match="expected the name of a model"):
+        client.infer("missing", grpc_inputs(grpcclient, x=x), compression_algorithm="gzip")
+
+
+def test_other_grpc_answers_are_compressed_as_the_requests_are(counting):
+    with grpc.insecure_channel(counting.address) as channel:
+        stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+        plain = stub.ModelConfig(service_pb2.ModelConfigRequest(name="double"))
+        load = service_pb2.RepositoryModelLoadRequest(model_name="double")
+        load.parameters["config"].string_param = json.dumps({"parameters": {"principals": {"string_value": "anybody" + "," * 50_000}}})
+        stub.RepositoryModelLoad(load)
+        counting.received = 0
+        large = stub.ModelConfig(service_pb2.ModelConfigRequest(name="double"), metadata=[("accept-encoding", "gzip")])
+        assert large.config.parameters["principals"].string_value.count(",") == 50_000 and counting.received < 10_000
+        stub.RepositoryModelLoad(service_pb2.RepositoryModelLoadRequest(model_name="double"))
+        assert stub.ModelConfig(service_pb2.ModelConfigRequest(name="double")) == plain
+
+
+def sequence_body(start: bool, value: float, *outputs: dict) -> bytes:
+    body = {"parameters": {"sequence_id": 31, "sequence_start": start}, "outputs": list(outputs)}
+    body["inputs"] = [{"name": "x", "shape": [1], "datatype": "FP32", "data": [value]}]
+    return json.dumps(body).encode()
+
+
+def test_an_answer_that_does_not_fit_leaves_the_state_as_it_was(served):
+    """The number of calls of a sequence is its state: a request that is refused has not been counted."""
+
+    def calls(start: bool, value: float = 0.0, *outputs: dict):
+        status, _, answer = post(served, sequence_body(start, value, *(outputs or [{"name": "y"}])), "/v2/models/several/infer")
+        return status, json.loads(answer)["outputs"][0]["data"][0] if status == 200 else json.loads(answer)["error"]
+
+    assert calls(True) == (200, 1)
+    # As JSON, 2 MB take 25 MB: more than the limit of all requests, so that nobody should try again.
+    status, message = calls(False, 0.0, {"name": "large"})
+    assert status == 413 and "expected an answer that takes at most 16777216 bytes" in message
+    status, message = calls(False, 1.0, {"name": "quotient"})  # infinity, which is known after the run
+    assert status == 400 and "JSON lacks" in message
+    assert calls(False) == (200, 2)
+
+    def grpc_calls(*outputs: str, value: float = 0.0):
+        wanted = [grpcclient.InferRequestedOutput(name) for name in outputs]
+        return served.grpc.infer("several", grpc_inputs(grpcclient, x=np.full(1, value, "float32")), outputs=wanted, sequence_id=31)
+
+    with pytest.raises(grpcclient.InferenceServerException, match="an answer of at most 1048576 bytes, got one of 2097152") as error:
+        grpc_calls("large")
+    assert error.value.status() == "StatusCode.OUT_OF_RANGE"
+    assert grpc_calls("y", "quotient", value=1.0).as_numpy("y") == 3
+    assert calls(False) == (200, 4)

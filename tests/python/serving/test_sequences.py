@@ -211,14 +211,10 @@ def test_a_sequence_whose_first_request_fails_has_not_begun(protocol):
         ({"control_input": [{"name": "start", "control": []}]}, "one control of the input 'start'"),
         ({"control_input": [{"name": "start", "control": [{"int32_false_true": [0, 1]}]}]}, "the field of its data type"),
         ({"control_input": [{"name": "start", "control": [{"kind": "CONTROL_SEQUENCE_CORRID"}]}]}, "32 or 64-bit integers"),
-        ({"oldest": {"preferred_batch_size": [4]}}, "do not share batches"),
-        ({"parameters": {"batch_padding": {"string_value": "powers_of_two"}}}, "no batch_padding of a model with states"),
     ],
 )
 def test_invalid_configurations_are_refused(served, change, message):
     config = {**STATES, "sequence_batching": {**STATES["sequence_batching"], **change}}
-    if "parameters" in change:
-        config = {**STATES, **change}
     with pytest.raises(Exception, match=message):
         served.grpc.load_model("converted", config=json.dumps(config))
     served.grpc.load_model("converted")

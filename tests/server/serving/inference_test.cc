@@ -149,9 +149,16 @@ INSTANTIATE_TEST_SUITE_P(
                 [](Wire* r) {
                   auto* output = r->add_outputs();
                   output->set_name("y");
-                  (*output->mutable_parameters())["classification"].set_int64_param(3);
+                  (*output->mutable_parameters())["classification"].set_int64_param(-3);
                 },
-                "got 'classification'"},
+                "at least 1 as 'classification'"},
+        Refused{"OutputParameter",
+                [](Wire* r) {
+                  auto* output = r->add_outputs();
+                  output->set_name("y");
+                  (*output->mutable_parameters())["classes"].set_int64_param(3);
+                },
+                "got 'classes'"},
         Refused{"Sequence", [](Wire* r) { (*r->mutable_parameters())["sequence_id"].set_int64_param(5); },
                 "no sequence_batching"},
         Refused{"Region",
@@ -612,6 +619,114 @@ TEST_F(RestTest, BodiesAreAdmittedByTheirHeaders) {
   EXPECT_EQ(admit_local("Content-Length: 1\r\nHost: localhost:80"), "");
   EXPECT_THAT(admit_local("Content-Length: 1\r\nHost: evil.example"), HasSubstr("403"));
   EXPECT_THAT(admit_local("Content-Length: 1\r\nHost: localhost\r\nOrigin: http://evil.example"), HasSubstr("403"));
+}
+
+// totals() with an output whose size the description does not say.
+class AnswerTest : public InferenceTest {
+ protected:
+  void write_totals(bool is_known) {
+    v1::Model model = testing::totals();
+    if (!is_known) *model.mutable_entries(0)->mutable_outputs(0) = port("total", {-1}, DType::kFloat32, "");
+    write_file(folder_.path() / "m" / "1" / "program.pb", model.SerializeAsString());
+  }
+  // The total after a request, or the message of its error.
+  std::string total(float value, bool is_start, InferRequest limits = {},
+                    absl::FunctionRef<absl::Status()> finish = [] { return absl::OkStatus(); }) {
+    inference::ModelInferRequest request = request_for("m", {2}, {value, 0});
+    (*request.mutable_parameters())["sequence_id"].set_int64_param(7);
+    (*request.mutable_parameters())["sequence_start"].set_bool_param(is_start);
+    inference::ModelInferResponse reply;
+    const absl::Status status = server_->infer({.name = "alice"}, request, std::move(limits), &reply, finish);
+    return status.ok() ? std::to_string(static_cast<int>(floats_of(reply.raw_output_contents(0))[0]))
+                       : std::string(status.message());
+  }
+  uint64_t runs() { return repository_->find("m", "").value()->statistics().totals().batches; }
+};
+
+TEST_F(AnswerTest, KnownSizesAreReservedBeforeTheRun) {
+  write_totals(true);
+  start();
+  EXPECT_EQ(total(1, true), "1");
+  uint64_t reserved = 0;
+  const uint64_t before = runs();
+  const auto refuse = [&](absl::Span<const InferOutput> outputs) {
+    reserved = outputs[0].size;
+    return absl::ResourceExhaustedError("no room");
+  };
+  EXPECT_EQ(total(10, false, {.reserve = refuse}), "no room");
+  EXPECT_EQ(total(10, true, {.reserve = refuse}), "no room");  // does not begin again
+  EXPECT_EQ(reserved, 8u);
+  EXPECT_EQ(runs(), before);
+  EXPECT_EQ(total(2, false), "3");
+}
+
+TEST_F(AnswerTest, UnknownSizesAreReservedAfterTheRunWhichChangesNoState) {
+  write_totals(false);
+  start();
+  EXPECT_EQ(total(1, true), "1");
+  const uint64_t before = runs();
+  const auto refuse = [](absl::Span<const InferOutput> outputs) {
+    return outputs[0].size == 8 ? absl::ResourceExhaustedError("no room") : absl::OkStatus();
+  };
+  EXPECT_EQ(total(10, false, {.reserve = refuse}), "no room");
+  EXPECT_EQ(runs(), before + 1);
+  EXPECT_EQ(total(2, false), "3");
+  EXPECT_EQ(total(5, true, {.reserve = refuse}), "no room");  // begins again, and ends at once
+  EXPECT_THAT(total(5, false), HasSubstr("expected a request with sequence_start"));
+}
+
+TEST_F(AnswerTest, AnAnswerThatCannotBeWrittenChangesNoState) {
+  write_totals(true);
+  start();
+  EXPECT_EQ(total(1, true), "1");
+  EXPECT_EQ(total(10, false, {}, [] { return absl::InvalidArgumentError("no JSON"); }), "no JSON");
+  EXPECT_EQ(total(2, false), "3");
+}
+
+TEST_F(AnswerTest, RequestsInProgressRefuseAnAnswerForAWhileAndItsOwnSizeForever) {
+  write_totals(true);
+  start({.request_bytes = 1 << 20, .inflight_bytes = 1 << 20});
+  EXPECT_EQ(total(1, true), "1");
+  RestRequest request;
+  request.method = "POST";
+  request.path = "/v2/models/m/infer";
+  request.authorization = "Bearer user-token";
+  const std::string body = R"({"parameters": {"sequence_id": 9, "sequence_start": true},
+      "inputs": [{"name": "x", "shape": [2], "datatype": "FP32", "data": [4, 0]}]})";
+  request.body = body;
+  {
+    const auto other = server_->begin((1 << 20) - 25 * body.size() - 50);  // room for the request only
+    ASSERT_TRUE(other.ok());
+    const RestResponse response = answer_rest(*server_, request);
+    EXPECT_EQ(response.status, 429);
+    EXPECT_THAT(response.body, HasSubstr("try again later"));
+  }
+  EXPECT_EQ(answer_rest(*server_, request).status, 200);
+  InferenceServer::Inflight charged;
+  EXPECT_EQ(server_->begin_answer((1 << 20) + 1, &charged).code(), absl::StatusCode::kOutOfRange);
+}
+
+TEST_F(AnswerTest, SharedMemoryThatIsTooSmallIsRefusedBeforeTheRun) {
+  write_totals(true);
+  start();
+  EXPECT_EQ(total(1, true), "1");
+  const std::string key = "/teletensor-answer-" + std::to_string(getpid());
+  const int fd = shm_open(key.c_str(), O_CREAT | O_RDWR, 0600);
+  ASSERT_GE(fd, 0);
+  ASSERT_EQ(ftruncate(fd, 4096), 0);
+  ASSERT_TRUE(server_->regions()->add("alice", "region", key, 0, 4096).ok());
+  inference::ModelInferRequest request = request_for("m", {2}, {10, 0});
+  (*request.mutable_parameters())["sequence_id"].set_int64_param(7);
+  auto* output = request.add_outputs();
+  output->set_name("total");
+  (*output->mutable_parameters())["shared_memory_region"].set_string_param("region");
+  (*output->mutable_parameters())["shared_memory_byte_size"].set_int64_param(4);
+  const uint64_t before = runs();
+  EXPECT_THAT(refusal(request), HasSubstr("shared memory of at least 8 bytes"));
+  EXPECT_EQ(runs(), before);
+  EXPECT_EQ(total(2, false), "3");
+  shm_unlink(key.c_str());
+  close(fd);
 }
 
 }  // namespace
