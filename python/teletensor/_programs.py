@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 
 from . import _C, _trace_runs
 from ._functions import are_deterministic_algorithms_enabled
+from ._symbolic_bool import SymBool
 from ._symbolic_float import SymFloat
 from .nn.parameter import Parameter
 from .utils import _pytree as pytree
@@ -231,7 +232,7 @@ def _traced_with(tracing: _C.ProgramTrace, fn: Callable, leaves: list[Any], spec
         traced_args, traced_kwargs = pytree.tree_unflatten(stand_ins, spec)
         with _trace_runs.collected() as prepare:
             results, outputs = pytree.tree_flatten(fn(*traced_args, **traced_kwargs))
-        numbers = {_C.SymInt: int, SymFloat: float}
+        numbers = {_C.SymInt: int, SymFloat: float, SymBool: bool}
         results = [numbers[type(r)](r) if type(r) in numbers else r for r in results]  # constants of the Program
         program = tracing.finish([r for r in results if isinstance(r, _C.Tensor)], _must_be_exact(), _memory_budget())
     finally:

@@ -14,14 +14,15 @@ from typing import Any
 
 from . import _C
 from ._C import Tensor
+from ._symbolic_bool import RELATIONS, SymBool, set_float_maker
 
 _BINARY: dict[str, Callable] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "**": operator.pow, "max": max, "min": min,
 }  # fmt: skip
-_UNARY: dict[str, Callable] = {"float": float, "neg": operator.neg, "sqrt": math.sqrt}
+_UNARY: dict[str, Callable] = {"float": float, "neg": operator.neg, "sqrt": math.sqrt, "abs": abs}
 _TENSORS: dict[str, Callable] = {
     **_BINARY, "max": _C.torch.maximum, "min": _C.torch.minimum, "**": _C.torch.pow, "float": lambda t: t, "neg": _C.torch.neg,
-    "sqrt": _C.torch.sqrt,
+    "sqrt": _C.torch.sqrt, "abs": _C.torch.abs,
 }  # fmt: skip
 # Names of functions of tensors that compute with a SymFloat.
 _ARITHMETIC = frozenset(
@@ -52,13 +53,15 @@ class SymFloat:
     """
 
     def __init__(self, node: Any) -> None:
-        raise NotImplementedError("SymFloat: a traced function computes it from sizes, for example as x.size(0) * 0.5")
+        raise TypeError("cannot create 'SymFloat' instances: a traced function computes them from sizes, for example as x.size(0) * 0.5")
 
     @classmethod
     def of(cls, sign: str, *operands: Any) -> Any:
         """The result of an operation of numbers; a float if none of them depends on sizes."""
         if not any(type(v) in (SymFloat, _C.SymInt) for v in operands):
             return _operation(sign)(*operands)
+        if sign != "**":
+            operands = tuple(map(_by_positive, operands))
         if _is_defined(sign, operands):
             value = _operation(sign)(*(_C.peek_symbolic_int(v) if type(v) is _C.SymInt else _value(v) for v in operands))
             if type(value) is float and math.isfinite(value):
@@ -67,6 +70,7 @@ class SymFloat:
                 made._number = next(_SERIAL_NUMBERS)  # greater than its operands'
                 made._sizes = _union(_sizes_of(v) for v in operands)
                 made._direction, made._is_positive = _direction(sign, operands), _is_positive(sign, operands)
+                made._side = 1 if made._is_positive else _side(sign, operands)
                 return made
         return _operation(sign)(*map(_required, operands))
 
@@ -111,12 +115,15 @@ class SymFloat:
             ))  # fmt: skip
         return values[self._number]
 
-    def compared(self, relation: Callable, other: Any) -> bool:
-        """Whether self <relation> other. Runs are required to have the outcome, whatever their sizes otherwise."""
+    def compared(self, sign: str, other: Any) -> bool:
+        """Whether self <sign> other. Runs are required to have the outcome, whatever their sizes otherwise."""
+        relation = RELATIONS[sign]
         size = self._sizes[0] if len(self._sizes) == 1 else None
-        if type(other) not in (int, float) or size is None or relation in (operator.eq, operator.ne) or not self._direction:
+        if type(other) not in (int, float) or size is None or not self._direction:
             return relation(float(self), float(other))
-        if not size >= 1:  # a number that is computed from sizes may be negative
+        if sign in ("==", "!=") and self.value != other:  # requires on which side it is
+            return self.compared("<" if self.value < other else ">", other) == (sign == "!=")
+        if sign in ("==", "!=") or not size >= 1:  # a number that is computed from sizes may be negative
             return relation(float(self), float(other))
         order, low, high = self._in_order(), 1, _MOST  # the outcome changes once at most
         try:
@@ -141,7 +148,7 @@ class SymFloat:
         return self
 
     def __abs__(self) -> Any:
-        return self if self >= 0 else -self
+        return SymFloat.of("abs", self)
 
     def __bool__(self) -> bool:
         return bool(float(self))
@@ -176,6 +183,13 @@ def _union(groups: Iterable[tuple]) -> tuple:
     return tuple({id(size): size for group in groups for size in group}.values())
 
 
+def _by_positive(operand: Any) -> Any:
+    """A SymInt that is negative in the example as the negative of a positive one, of which more is known."""
+    if type(operand) is _C.SymInt and _C.peek_symbolic_int(operand) < 0:
+        return SymFloat.of("neg", SymFloat.of("float", -operand))
+    return operand
+
+
 def _direction(sign: str, operands: tuple) -> int:
     """Of an operation's result. 1: it does not decrease while its only SymInt >= 1 grows; -1: it does not increase; 0: not known."""
     signs = [v._direction if type(v) is SymFloat else 1 if type(v) is _C.SymInt else None for v in operands]
@@ -184,6 +198,9 @@ def _direction(sign: str, operands: tuple) -> int:
         return signs[0]
     if sign == "neg":
         return -signs[0]
+    if sign == "abs":
+        sides = [v._side if type(v) is SymFloat else 1 for v in operands]
+        return signs[0] * sides[0]
     (a, b), (m, n) = signs, numbers
     if sign in ("+", "max", "min"):
         return a if b is None else b if a is None else a if a == b else 0
@@ -201,10 +218,20 @@ def _direction(sign: str, operands: tuple) -> int:
     return 0
 
 
+def _side(sign: str, operands: tuple) -> int:
+    """-1 if an operation's result is known to be negative if the SymInts are positive; 0 if that is not known."""
+    sides = [v._side if type(v) is SymFloat else 1 if type(v) is _C.SymInt else (v > 0) - (v < 0) for v in operands]
+    if sign == "neg":
+        return -sides[0]
+    return sides[0] * sides[1] if sign in ("*", "/") else sides[0] if sign == "float" else 0
+
+
 def _is_positive(sign: str, operands: tuple) -> bool:
     """Whether an operation's result is known to be positive if the SymInts are."""
     known = [v._is_positive if type(v) is SymFloat else type(v) is _C.SymInt or v > 0 for v in operands]
-    return known[0] if sign == "**" else any(known) if sign == "max" else sign not in ("neg", "-") and all(known)
+    if sign in ("abs", "neg", "*", "/"):
+        return sign == "abs" and type(operands[0]) is SymFloat and operands[0]._side != 0 or sign != "abs" and _side(sign, operands) > 0
+    return known[0] if sign == "**" else any(known) if sign == "max" else sign != "-" and all(known)
 
 
 def _is_above_0(number: Any) -> bool:
@@ -270,12 +297,11 @@ def _arithmetic(sign: str, is_reflected: bool) -> Callable:
 for _sign, _name in (("+", "add"), ("-", "sub"), ("*", "mul"), ("/", "truediv"), ("**", "pow")):
     setattr(SymFloat, f"__{_name}__", _arithmetic(_sign, False))
     setattr(SymFloat, f"__r{_name}__", _arithmetic(_sign, True))
-for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
-    _relation = getattr(operator, _name)
+for _sign, _relation in RELATIONS.items():
     setattr(
         SymFloat,
-        f"__{_name}__",
-        lambda self, other, relation=_relation: self.compared(relation, other) if _is_number(other) else NotImplemented,
+        f"__{_relation.__name__}__",
+        lambda self, other, sign=_sign: SymBool.of(sign, self, other) if _is_number(other) else NotImplemented,
     )
 
 
@@ -288,3 +314,4 @@ for _name in (
 ):  # fmt: skip
     setattr(SymFloat, f"__{_name}__", _of_float(f"__{_name}__"))
 SymFloat.__reduce__ = lambda self: (float, (float(self),))
+set_float_maker(SymFloat.of)

@@ -251,6 +251,13 @@ class Binder {
         arg = Arg(static_cast<const TensorMeta*>(handle_of(value).get()));
         return true;
       }
+    }
+    if (is_symbolic_bool(value)) [[unlikely]] {  // runs are required to have its outcome
+      const int outcome = PyObject_IsTrue(value);
+      if (outcome < 0) throw PythonErrorSet();
+      value = outcome == 1 ? Py_True : Py_False;
+    }
+    if (p.type == ParamType::kTensor) [[likely]] {
       if (value == Py_None && p.optional) return true;
       if (p.accepts_number && is_number_object(value) && number_from(value, &arg)) return true;
       return refuse(type_error(p, value));

@@ -1,7 +1,10 @@
 #include "python/bindings/tensor/symbolic_int.h"
 
+#include <algorithm>
+#include <array>
 #include <new>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "python/bindings/tensor/object.h"
@@ -23,6 +26,9 @@ struct SymbolicInt {
 PyTypeObject* symbolic_type = nullptr;
 // A function of an operator's sign and its operands that returns a SymFloat; null until the package has set it.
 PyObject* float_maker = nullptr;
+// SymBool, whose method `of` returns the comparison of an operator's sign and its operands; null until the package has
+// set it.
+PyObject* bool_type = nullptr;
 
 const Number& number_of(PyObject* o) { return reinterpret_cast<SymbolicInt*>(o)->number; }
 
@@ -143,7 +149,10 @@ PyObject* negative(PyObject* o) noexcept {
 }
 
 PyObject* absolute(PyObject* o) noexcept {
-  return guard([&] { return Number::compare(Relation::kLess, number_of(o), Number(0)) ? negative(o) : Py_NewRef(o); });
+  return guard([&] {
+    return number_object(
+        Number::combine(Kind::kMaximum, number_of(o), Number::combine(Kind::kSubtract, Number(0), number_of(o))));
+  });
 }
 
 PyObject* same(PyObject* o, PyObject*) { return Py_NewRef(o); }
@@ -165,26 +174,53 @@ PyObject* to_plain(PyObject* o) noexcept {
   return guard([&] { return plain(o); });
 }
 
+// The outcome of a comparison of two numbers, which runs must have.
+bool outcome(int op, const Number& a, const Number& b) {
+  switch (op) {
+    case Py_EQ: return Number::compare(Relation::kEqual, a, b);
+    case Py_NE: return !Number::compare(Relation::kEqual, a, b);
+    case Py_LT: return Number::compare(Relation::kLess, a, b);
+    case Py_LE: return Number::compare(Relation::kLessEqual, a, b);
+    case Py_GT: return !Number::compare(Relation::kLessEqual, a, b);
+    default: return !Number::compare(Relation::kLess, a, b);
+  }
+}
+
+constexpr std::array<const char*, 6> kSigns = {
+    "<", "<=", "==", "!=", ">", ">="};  // by Python's numbers of the relations
+
 PyObject* compare(PyObject* self, PyObject* other, int op) noexcept {
   return guard([&]() -> PyObject* {
-    const std::optional<Number> left = integer(self), right = integer(other);
+    const std::optional<Number> right = integer(other);
+    if (bool_type != nullptr && (right || PyFloat_Check(other)) && number_of(self).is_of_program()) {
+      return throw_if_null(
+          PyObject_CallMethod(bool_type, "of", "sOO", kSigns.at(static_cast<size_t>(op)), self, other));
+    }
     if (!right) {
-      if (!PyNumber_Check(other) || is_tensor(other)) Py_RETURN_NOTIMPLEMENTED;  // such as None
+      const bool is_of_float = PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(other)), "compared") == 1;
+      if (!PyNumber_Check(other) || is_tensor(other) || is_of_float) Py_RETURN_NOTIMPLEMENTED;  // None, or a SymFloat
       const Owned value(plain(self));
       return PyObject_RichCompare(value.get(), other, op);
     }
-    const auto result = [&](Relation relation, const Number& a, const Number& b, bool expected) {
-      return PyBool_FromLong(Number::compare(relation, a, b) == expected);
-    };
-    switch (op) {
-      case Py_EQ: return result(Relation::kEqual, *left, *right, true);
-      case Py_NE: return result(Relation::kEqual, *left, *right, false);
-      case Py_LT: return result(Relation::kLess, *left, *right, true);
-      case Py_LE: return result(Relation::kLessEqual, *left, *right, true);
-      case Py_GT: return result(Relation::kLessEqual, *left, *right, false);
-      default: return result(Relation::kLess, *left, *right, false);
-    }
+    return PyBool_FromLong(outcome(op, number_of(self), *right));
   });
+}
+
+PyObject* decide(PyObject*, PyObject* args) noexcept {
+  return guard([&]() -> PyObject* {
+    const char* sign = nullptr;
+    PyObject *a = nullptr, *b = nullptr;
+    if (PyArg_ParseTuple(args, "sOO", &sign, &a, &b) == 0) throw PythonErrorSet();
+    const std::optional<Number> left = integer(a), right = integer(b);
+    const auto found = std::find(kSigns.begin(), kSigns.end(), std::string_view(sign));
+    check(ErrorKind::kType, left && right && found != kSigns.end(), "expected a relation and two ints");
+    return PyBool_FromLong(outcome(static_cast<int>(found - kSigns.begin()), *left, *right));
+  });
+}
+
+PyObject* set_bool_type(PyObject*, PyObject* type) {
+  Py_XSETREF(bool_type, Py_NewRef(type));
+  Py_RETURN_NONE;
 }
 
 Py_hash_t hash(PyObject* o) noexcept {
@@ -219,6 +255,8 @@ PyObject* reduce(PyObject* o, PyObject*) noexcept {
 }  // namespace
 
 bool is_symbolic(PyObject* o) { return Py_TYPE(o) == symbolic_type; }
+
+bool is_symbolic_bool(PyObject* o) { return reinterpret_cast<PyObject*>(Py_TYPE(o)) == bool_type; }
 
 int64_t marked_int(PyObject* o) { return number_of(o).mark(); }
 
@@ -295,6 +333,10 @@ bool init_symbolic_int(PyObject* module) {
        "The number that a SymInt has for the trace's example, of which no run is required."},
       {"set_symbolic_float_maker", set_float_maker, METH_O,
        "Sets the function of an operator's sign and two operands that returns a SymFloat."},
+      {"compare_symbolic_ints", decide, METH_VARARGS,
+       "The outcome of the relation of a sign, such as '<', of two ints or SymInts, which runs are required to have."},
+      {"set_symbolic_bool_type", set_bool_type, METH_O,
+       "Sets SymBool, whose method of() returns the comparison of a relation's sign and two operands."},
       {}};
   symbolic_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   return symbolic_type && PyModule_AddType(module, symbolic_type) == 0 && PyModule_AddFunctions(module, functions) == 0;

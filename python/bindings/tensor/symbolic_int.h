@@ -1,9 +1,9 @@
 // SymInt: an integer that a traced function has computed from sizes (client/session/traced_sizes.h).
 //
 // Sums, differences, products, quotients rounded down and remainders of SymInts and ints are SymInts, and operators
-// take them as arguments, so that each run of the Program computes them for its inputs. Every other use (a comparison,
-// int(), range(), a format) has the result for the trace's example, and is required of the runs. After the trace it is
-// an int.
+// take them as arguments, so that each run of the Program computes them for its inputs. Comparisons are SymBools. Every
+// other use (int(), range(), a format) has the result for the trace's example, and is required of the runs. After the
+// trace it is an int.
 #pragma once
 
 #include <Python.h>
@@ -16,6 +16,8 @@ namespace tt::python {
 bool init_symbolic_int(PyObject* module);
 
 bool is_symbolic(PyObject* o);
+// Whether an object is a SymBool, a comparison of SymInts or of what is computed from them.
+bool is_symbolic_bool(PyObject* o);
 // Requires is_symbolic(o). The number that stands for it among the arguments of a call. Throws Error.
 int64_t marked_int(PyObject* o);
 // An int or a SymInt. New reference.

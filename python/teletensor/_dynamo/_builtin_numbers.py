@@ -131,7 +131,8 @@ def _range(ex, args, kwargs):
     return fold(range, *(ex.index_of(a) for a in args))
 
 
-def _number(cls: type) -> Callable:
+def number_constructor(cls: type) -> Callable:
+    """The handler of calls of int, float, complex or bool."""
     method = {int: "__int__", float: "__float__", complex: "__complex__", bool: "__bool__"}[cls]
 
     def handler(ex, args, kwargs):
@@ -159,4 +160,4 @@ def _number(cls: type) -> Callable:
 
 
 for _cls in (int, float, complex, bool):
-    constructors[_cls] = _number(_cls)
+    constructors[_cls] = number_constructor(_cls)

@@ -250,7 +250,7 @@ class Calls:
         if is_graph_function(f):
             return self.call_in_graph("call_function", f, args, kwargs)
         try:
-            handler = self.handlers.get(f)
+            handler = self.handlers.get(f) or self.handlers_of_functions.get(getattr(f, "__wrapped__", None))
         except TypeError:
             raise Break(f"a call of a {kind(f)}") from None
         if handler is not None:

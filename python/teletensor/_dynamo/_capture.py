@@ -52,6 +52,7 @@ from ._source import (
     constant,
 )  # fmt: skip
 from ._steps import NeedsNoRegions, Steps
+from ._symbolic_functions import SYMBOLIC_FUNCTIONS
 from ._symbols import NeedsConstantSizes, NeedsSizes, Symbols
 from ._tensors import Tensors, change_modes, mode_state, set_mode_state
 from ._transforms import NeedsSeed, Transforms
@@ -139,6 +140,7 @@ class Executor(
         **{f: _builtins.parts_of_annotation(f) for f in (typing.get_args, typing.get_origin)},
         copy.copy: _handlers.handlers[copy.copy], copy.deepcopy: _builtin_containers.deep_copy,
         **_loaded_operators.FUNCTIONS, **_builtin_trees.FUNCTIONS, **FUNCTIONS_OF_UNBACKED,
+        **SYMBOLIC_FUNCTIONS,
     }
 
     def __init__(self, table: dict, names: tuple[str, ...], policy: SizePolicy, follows_sizes: bool = False) -> None:

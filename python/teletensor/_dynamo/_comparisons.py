@@ -15,6 +15,7 @@ from ._symbols import is_symbolic_operand
 from ._values import (
     Break,
     BuiltValue,
+    ComputedFloat,
     Constant,
     DequeValue,
     DictValue,
@@ -60,6 +61,10 @@ class Comparisons:
         """a < b and the like."""
         a, b = self.real(a), self.real(b)
         name, reflected, function = COMPARE[sign]
+        if isinstance(a, ComputedFloat) or isinstance(b, ComputedFloat):
+            numbers = [self.symbolic_number(v) for v in (a, b)]
+            if None not in numbers:
+                return Constant(bool(function(*numbers)))
         a, b = (self.plain(v) if isinstance(v, FloatValue) else v for v in (a, b))
         if not isinstance(a, TensorValue) and not isinstance(b, TensorValue):
             a, b = self.as_number(a), self.as_number(b)
@@ -67,7 +72,7 @@ class Comparisons:
             if self.has_unbacked([a, b]):
                 return self.condition(sign, a, b)
             operands = [v.example if isinstance(v, SymbolValue) else v.value for v in (a, b)]
-            return Constant(function(*operands))
+            return Constant(bool(function(*operands)))
         if not isinstance(a, TensorValue) and not isinstance(b, TensorValue):
             a, b = self.plain(a), self.plain(b)
         if isinstance(a, Constant) and isinstance(b, Constant):

@@ -235,6 +235,8 @@ class Operators:
         a = self.as_number(a)
         if isinstance(a, SymbolValue) and opcode != "UNARY_INVERT":
             return self.operation("neg", a) if opcode == "UNARY_NEGATIVE" else a
+        if isinstance(a, ComputedFloat) and opcode != "UNARY_INVERT":
+            return self.computed_float("(-{})", operator.neg, a) if opcode == "UNARY_NEGATIVE" else a
         a = self.plain(a)
         if isinstance(a, Constant) and self.is_folded(a, method):
             return fold(function, a.value)

@@ -6,6 +6,7 @@ would have another result are captured again (_C.SizeChecks). Graphs contain nod
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from typing import Any
@@ -46,6 +47,13 @@ _OPERATIONS = {
 }  # fmt: skip
 _FLOAT_OPERATIONS = {
     "/": operator.truediv, "**": operator.pow, "+": operator.add, "-": operator.sub, "*": operator.mul,
+}  # fmt: skip
+
+
+# By the text of the generated code: functions that the trace, too, computes of SymInts.
+_TRACED_FLOATS = {
+    **{f"({{}} {sign} {{}})": functools.partial(symbols.SymFloat.of, sign) for sign in _FLOAT_OPERATIONS},
+    "float({})": symbols.sym_float, "math.sqrt({})": symbols.sym_sqrt, "abs({})": abs, "(-{})": operator.neg,
 }  # fmt: skip
 
 
@@ -93,7 +101,7 @@ class Symbols:
         for dim, (least, most) in getattr(value.original, "_dynamo_dynamic_ranges", {}).items():
             if dim in value.dims:
                 size = value.example.size(dim)
-                _ = least is None or size >= least, most is None or size <= most  # compared in later calls
+                _ = bool(least is None or size >= least), bool(most is None or size <= most)  # compared in later calls
 
     def stand_in_for_own(self, tensor: Any) -> Any:
         """A stand-in for a tensor that is the same for all calls."""
@@ -198,6 +206,17 @@ class Symbols:
             return None if tensor is None else tensor.size(*rest[1:]) if name == "size" else tensor.numel()
         hints = [self._hint(v) for v in rest]
         return None if any(h is None for h in hints) else _OPERATIONS[name][0](*hints)
+
+    def symbolic_number(self, value: Value) -> Any:
+        """A number of which later calls may have another one, as the trace computes with it; None if it does not."""
+        if isinstance(value, SymbolValue):
+            return None if value.is_unbacked else value.example
+        if isinstance(value, Constant):
+            return value.value if type(value.value) in (int, float) else None
+        if not isinstance(value, ComputedFloat) or value.expression[0] not in _TRACED_FLOATS:
+            return None
+        parts = [self.symbolic_number(v) for v in value.expression[1:]]
+        return None if None in parts else _TRACED_FLOATS[value.expression[0]](*parts)
 
     def text_of_float(self, value: ComputedFloat, code: Any) -> str:
         """The expression of the generated code that computes a float."""

@@ -48,6 +48,7 @@ _MODULES = ("torch", "functional", "ops", "linalg", "fft", "special", "nn", "_nn
 _NOT_IN_GRAPHS = frozenset((
     "from_numpy", "frombuffer", "from_file", "from_dlpack", "set_default_dtype", "set_printoptions", "set_default_device", "save", "load",
     "compile", "item", "equal", "allclose", "is_nonzero", "tolist", "bincount", "_assert",
+    "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum",
 ))  # fmt: skip
 # Attributes and methods whose results are Python values that depend on nothing but metadata.
 METADATA_ATTRIBUTES = frozenset((

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .._symbolic_bool import SymBool
 
 __all__ = [
     "_assert", "_assert_async", "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",
@@ -32,7 +33,7 @@ def _check_with(error_type: type[Exception], cond: Any, message: Callable[[], ob
     """
     if getattr(type(cond), "is_condition", False):  # of numbers that depend on values of a tensor whose computation is recorded
         return cond.require(message)
-    if not isinstance(cond, bool):
+    if not isinstance(cond, (bool, SymBool)):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
     if cond:
         return

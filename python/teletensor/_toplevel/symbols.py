@@ -1,6 +1,4 @@
-"""Symbolic numbers: integers and floats that a traced function has computed from sizes. Bools that it computes from them are
-Python's, and required of every run of its Program, so there are no values of that type.
-"""
+"""Symbolic numbers: integers, floats and bools that a traced function has computed from sizes."""
 
 from __future__ import annotations
 
@@ -11,16 +9,10 @@ import numbers
 from typing import Any
 
 from .._C import SymInt
+from .._symbolic_bool import SymBool
 from .._symbolic_float import SymFloat
 
 numbers.Integral.register(SymInt)
-
-
-class SymBool:
-    """The type of symbolic bools, for isinstance(). A comparison of sizes is a bool of Python, which runs are required to give."""
-
-    def __init__(self, node: Any) -> None:
-        raise NotImplementedError("SymBool: comparisons of sizes are bools of Python")
 
 
 Tag = enum.Enum(
@@ -41,6 +33,8 @@ def _is_unbacked(a: Any) -> bool:
 
 def sym_int(a: Any) -> int:
     """int(a); an int that a recording computes itself."""
+    if type(a) is SymBool:
+        return a.as_int()
     return a if isinstance(a, SymInt) or isinstance(a, int) and _is_unbacked(a) else builtins.int(a)
 
 
@@ -48,13 +42,17 @@ def sym_float(a: Any) -> float:
     """float(a); a float that the Program of a trace computes itself."""
     if isinstance(a, SymFloat):
         return a
+    if type(a) is SymBool:
+        return a.__sym_float__()
     if isinstance(a, SymInt):
         return SymFloat.of("float", a)
     return a.as_float() if _is_unbacked(a) else builtins.float(a)
 
 
-def sym_not(a: Any) -> bool:
-    """not a."""
+def sym_not(a: Any) -> Any:
+    """not a; a SymBool if a is one."""
+    if type(a) is SymBool:
+        return a.__sym_not__()
     return a.negated() if getattr(type(a), "is_condition", False) else not a
 
 
@@ -88,11 +86,12 @@ def sym_min(a: float, b: float) -> float:
 
 def sym_ite(b: bool, t: Any, f: Any) -> Any:
     """t if b else f; t and f must have the same type."""
-    if not isinstance(b, builtins.bool):
+    if not isinstance(b, (builtins.bool, SymBool)):
         raise AssertionError(f"expected SymBool or bool, got {type(b)}")
-    if type(t) is not type(f) and not all(isinstance(n, (int, SymInt)) for n in (t, f)):
+    kinds = ((builtins.bool, SymBool), (int, SymInt), (builtins.float, SymFloat))
+    if type(t) is not type(f) and not any(isinstance(t, kind) and isinstance(f, kind) for kind in kinds):
         raise AssertionError(f"type mismatch: {type(t)} vs {type(f)}")
-    return t if b else f
+    return b.__sym_ite__(t, f) if type(b) is SymBool else t if b else f
 
 
 def sym_sqrt(a: float) -> float:

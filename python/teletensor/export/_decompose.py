@@ -10,7 +10,7 @@ from .._C import Tensor
 from ..fx.experimental._functional import Functionaliser
 from ..fx.experimental._merge import StructureError, Symbol, merge, sample_points
 from ..fx.experimental._recording import DynamicSizesError
-from ..fx.experimental._sizes import RecordedSize, SizeLog
+from ..fx.experimental._sizes import RecordedSize, SizeLog, operands_of
 from ..fx.experimental._unbacked import Values
 from ..fx.experimental._unbacked_plan import Plan
 from ..fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
@@ -25,6 +25,7 @@ from .graph_signature import (
     InputSpec,
     OutputKind,
     OutputSpec,
+    SymBoolArgument,
     SymFloatArgument,
     SymIntArgument,
     TensorArgument,
@@ -85,8 +86,8 @@ def _remains(size: Any, nodes: set[Node]) -> bool:
     """Whether the tensors that a size was computed from are still in the graph."""
     if not isinstance(size, RecordedSize):
         return True
-    kind, *operands = size.recipe
-    return operands[0] in nodes if kind == "size" else all(_remains(o, nodes) for o in operands)
+    kind, origin, *_ = size.recipe
+    return origin in nodes if kind == "size" else all(_remains(o, nodes) for o in operands_of(size))
 
 
 def _functional(program: Any, table: dict[Any, Callable]) -> Functional:
@@ -195,7 +196,7 @@ def decomposed(program: Any, table: dict[Any, Callable]) -> Any:
         target = spec.target if spec.kind != InputKind.USER_INPUT else name
         outputs.append(OutputSpec(_WRITTEN[spec.kind], TensorArgument(value.name), target))
     for old, value in zip(signature.output_specs, returned[len(written) :], strict=True):
-        kind = type(old.arg) if isinstance(old.arg, (SymIntArgument, SymFloatArgument)) else TensorArgument
+        kind = type(old.arg) if isinstance(old.arg, (SymIntArgument, SymFloatArgument, SymBoolArgument)) else TensorArgument
         arg = kind(value.name) if isinstance(value, Node) else ConstantArgument(old.arg.name, value)
         outputs.append(OutputSpec(old.kind, arg, old.target))
     return type(program)(

@@ -29,6 +29,7 @@ from .graph_signature import (
     InputSpec,
     OutputKind,
     OutputSpec,
+    SymBoolArgument,
     SymFloatArgument,
     SymIntArgument,
     TensorArgument,
@@ -54,6 +55,7 @@ def number_of(size: dict) -> int:
     return integer(content, "a size", 0)
 
 
+_SYMBOLIC = {"as_sym_int": SymIntArgument, "as_sym_float": SymFloatArgument, "as_sym_bool": SymBoolArgument}
 _FACTORIES = ("bool", "dict", "float", "int", "list", "set", "str", "tuple")  # of a defaultdict
 _PLAIN = {
     "as_bool": (bool,), "as_int": (int,), "as_float": (float, int), "as_string": (str,), "as_bools": (bool,), "as_ints": (int,),
@@ -290,8 +292,8 @@ def _output_spec(data: dict, i: int) -> OutputSpec:
     key, value = _union(content["arg"])
     if key == "as_tensor":
         return OutputSpec(OutputKind.USER_OUTPUT, TensorArgument(node_name(value["name"])), None)
-    if key in ("as_sym_int", "as_sym_float") and "as_name" in value:
-        argument = (SymIntArgument if key == "as_sym_int" else SymFloatArgument)(node_name(value["as_name"]))
+    if key in _SYMBOLIC and "as_name" in value:
+        argument = _SYMBOLIC[key](node_name(value["as_name"]))
         return OutputSpec(OutputKind.USER_OUTPUT, argument, None)
     constant = None if key == "as_none" else plain("as_int", value["as_int"]) if key == "as_sym_int" else plain(key, value)
     return OutputSpec(OutputKind.USER_OUTPUT, ConstantArgument(f"output_{i}", constant), None)
@@ -355,8 +357,8 @@ def _call_argument(value: dict) -> Any:
     key, content = _union(value)
     if key == "as_tensor":
         return TensorArgument(node_name(content["name"]))
-    if key in ("as_sym_int", "as_sym_float"):
-        return (SymIntArgument if key == "as_sym_int" else SymFloatArgument)(node_name(content["as_name"]))
+    if key in _SYMBOLIC:
+        return _SYMBOLIC[key](node_name(content["as_name"]))
     return ConstantArgument("", None if key == "as_none" else plain(key, content))
 
 

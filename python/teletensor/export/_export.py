@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from .. import _C
 from .._C import Tensor
+from .._symbolic_bool import SymBool
 from ..fx.experimental._merge import (
     StructureError,
     Symbol,
@@ -41,6 +42,7 @@ from .graph_signature import (
     InputKind,
     OutputKind,
     OutputSpec,
+    SymBoolArgument,
     SymFloatArgument,
     SymIntArgument,
     TensorArgument,
@@ -212,10 +214,10 @@ def _outputs(captured: Captured) -> list[OutputSpec]:
     specs = []
     for i, value in enumerate(captured.outputs):
         if isinstance(value, Node):
-            kind = SymFloatArgument if isinstance(value.meta.get("val"), float) else SymIntArgument
+            kind = {float: SymFloatArgument, bool: SymBoolArgument}.get(type(value.meta.get("val")), SymIntArgument)
             made = kind(value.name) if not isinstance(value.meta.get("val"), Tensor) else TensorArgument(value.name)
         else:
-            if isinstance(value, RecordedSize):
+            if isinstance(value, RecordedSize) or type(value) is SymBool:
                 value = captured.outputs[i] = value_of(value)
             if not isinstance(value, (int, float, bool, str, type(None))):
                 raise UserError(f"[export] expected results that are tensors, numbers, strings or None, got {type(value).__name__}")

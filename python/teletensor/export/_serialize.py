@@ -26,6 +26,7 @@ from .graph_signature import (
     InputSpec,
     OutputKind,
     OutputSpec,
+    SymBoolArgument,
     SymFloatArgument,
     SymIntArgument,
 )
@@ -240,7 +241,7 @@ def number_text(node: Node) -> str:
     names = {
         "truediv": "FloatTrueDiv", "add": "Add", "mul": "Mul", "sym_float": "ToFloat", "sym_max": "Max", "sym_min": "Min",
         "eq": "Equality", "ne": "Unequality", "lt": "StrictLessThan", "le": "LessThan", "gt": "StrictGreaterThan",
-        "ge": "GreaterThan", "floordiv": "FloorDiv", "mod": "Mod", "and_": "And", "or_": "Or", "sym_not": "Not",
+        "ge": "GreaterThan", "floordiv": "FloorDiv", "mod": "Mod", "and_": "And", "or_": "Or", "sym_not": "Not", "sym_ite": "ITE",
     }  # fmt: skip
 
     def text(value: Any) -> str:
@@ -297,8 +298,9 @@ def _call_argument(argument: Any) -> dict:
     """A value of a submodule's call."""
     if isinstance(argument, ConstantArgument):
         return _constant(argument.value)
-    if isinstance(argument, SymFloatArgument):
-        return {"as_sym_float": {"as_name": argument.name}}
+    for kind, key in ((SymFloatArgument, "as_sym_float"), (SymBoolArgument, "as_sym_bool")):
+        if isinstance(argument, kind):
+            return {key: {"as_name": argument.name}}
     return {"as_sym_int": {"as_name": argument.name}} if isinstance(argument, SymIntArgument) else {"as_tensor": {"name": argument.name}}
 
 

@@ -15,12 +15,12 @@ from ... import _C
 from ..._C import Tensor
 from ..._grad_mode import no_grad
 from ..._library import aten
+from ..._symbolic_bool import SymBool
 from ..node import Node
 from ._recording import Recording
 from ._size_fit import NEGATED, Expression, fitted, holds
-from ._sizes import RecordedSize, value_of
-
-_FUNCTIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod}
+from ._sizes import RecordedSize, guards_of, operands_of, value_of
+from ._unbacked_checks import function_of
 
 
 class Captured:
@@ -119,8 +119,8 @@ class _Merger:
     def _is_ready(self, size: Any) -> bool:
         if not isinstance(size, RecordedSize):
             return True
-        kind, *operands = size.recipe
-        return operands[0] in self.ready if kind in ("size", "input") else all(map(self._is_ready, operands))
+        kind, origin, *_ = size.recipe
+        return origin in self.ready if kind in ("size", "input") else all(map(self._is_ready, operands_of(size)))
 
     def _computed(self, values: tuple[int, ...], where: Node, recipe: tuple | None = None) -> Node:
         """A node that computes a size that differs between the recordings."""
@@ -142,7 +142,7 @@ class _Merger:
         else:
             given = [self._operand(o, where) for o in operands]
             with self.graph.inserting_before(where):
-                made = self.graph.call_function(operator.neg if kind == "neg" else _FUNCTIONS[kind], tuple(given))
+                made = self.graph.call_function(function_of(kind), tuple(given))
         made.meta["val"] = values[0]
         expression = self.expression(values)
         made.meta["symbolic_value"] = expression.text() if expression else None
@@ -152,10 +152,23 @@ class _Merger:
     def _operand(self, operand: Any, where: Node) -> Any:
         if isinstance(operand, tuple):  # values of a size
             return self._computed(operand, where)
+        if type(operand) is SymBool:
+            return self._condition(operand, where)
         if not isinstance(operand, RecordedSize):
             return operand
         values = next(tuple(map(value_of, row)) for row in self.logged if row[0] is operand)
         return values[0] if len(set(values)) == 1 else self._computed(values, where, operand.recipe)
+
+    def _condition(self, condition: SymBool, where: Node) -> Node | bool:
+        """A node that computes a bool of sizes."""
+        given = [self._operand(o, where) for o in condition.operands]
+        if not any(isinstance(v, Node) for v in given):
+            return condition.value
+        with self.graph.inserting_before(where):
+            made = self.graph.call_function(function_of("sym_not" if condition.sign == "not" else condition.sign), tuple(given))
+        made.meta["val"] = condition.value
+        made.meta["symbolic_value"] = None
+        return made
 
     def _combined(self, values: tuple[int, ...]) -> tuple | None:
         """A product of two sizes, or a multiple of a size with a constant added."""
@@ -220,6 +233,8 @@ class _Merger:
             if len({numbers[i].get(v) if isinstance(v, Node) else None for i, v in enumerate(values)}) > 1:
                 raise StructureError(f"an argument of {where} is another value for other sizes")
             return first
+        if type(first) is SymBool and all(type(v) is SymBool for v in values):
+            return self._condition(first, where)
         if isinstance(first, RecordedSize) or type(first) is int:
             plain = tuple(map(value_of, values))
             return plain[0] if len(set(plain)) == 1 else self._computed(plain, where)
@@ -273,9 +288,29 @@ def merge(captures: list[Captured], samples: list[dict[str, int]]) -> Callable[[
     Raises:
         StructureError: the recordings differ.
     """
+    require_choices(captures)
     merger = _Merger(captures, samples)
     merger.run()
     return merger.expression
+
+
+def require_choices(captures: list[Captured]) -> None:
+    """Makes guards of the bools of torch.sym_ite() that have the same outcome in all recordings.
+
+    Nothing else shows what the other outcome would give. Does so once.
+
+    Raises:
+        StructureError: the recordings have different ones.
+    """
+    logs = [c.recording.log for c in captures if c.recording.log]
+    if len({len(log.choices) for log in logs}) > 1:
+        raise StructureError("torch.sym_ite() is called more often for some sizes than for others")
+    for row in zip(*(log.choices for log in logs)):
+        if len({c.value for c in row}) == 1:
+            for log, condition in zip(logs, row):
+                log.guards += guards_of(condition)
+    for log in logs:
+        log.choices.clear()
 
 
 class ViolatedGuard(NamedTuple):
@@ -290,6 +325,7 @@ def violated_guards(
     captures: list[Captured], samples: list[dict[str, int]], ranges: dict[str, tuple[int, int | None]]
 ) -> list[ViolatedGuard]:
     """The comparisons of sizes whose outcome may differ within the ranges."""
+    require_choices(captures)
     logs = [c.recording.log.guards for c in captures]
     found: list[ViolatedGuard] = []
     if len({len(log) for log in logs}) > 1 and not any(g.outcome != h.outcome for row in zip(*logs) for g, h in [(row[0], r) for r in row]):

@@ -19,6 +19,7 @@ from ..._library.engine_operators import operator_named
 from ..._library.loaded import LoadedOverload
 from ..._library.operators import OpOverload, tensors_in
 from ..._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from ..._symbolic_bool import SymBool
 from ..._torch_c_compat import _set_grad_enabled
 from ...utils._python_dispatch import TorchDispatchMode
 from ...utils._pytree import tree_map
@@ -259,7 +260,7 @@ class Recording(TorchDispatchMode):
         if isinstance(value, (list, tuple)):
             items = [self.argument(v) for v in value]
             return items if isinstance(value, list) or type(value) is not tuple else tuple(items)
-        if type(value) is Condition:
+        if type(value) in (Condition, SymBool):
             return bool(value)
         if is_number(value):
             return value.owner.node_of(self, value)

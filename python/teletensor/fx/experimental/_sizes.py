@@ -6,6 +6,9 @@ import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ..._C import SymInt
+from ..._symbolic_bool import SymBool
+
 
 class Guard(NamedTuple):
     """A question about sizes that Python code has asked: `left <relation> right` was `outcome`.
@@ -21,7 +24,7 @@ class Guard(NamedTuple):
 
 
 class SizeLog:
-    """The sizes that one recording has computed, and the guards, in the order of their creation.
+    """The sizes that one recording has computed, the guards, and the bools of torch.sym_ite(), in the order of their creation.
 
     Args:
         unbacked: the numbers that depend on values of tensors (_unbacked.Values); None if they are not permitted.
@@ -30,13 +33,15 @@ class SizeLog:
     def __init__(self, unbacked: Any = None) -> None:
         self.expressions: list[RecordedSize] = []
         self.guards: list[Guard] = []
+        self.choices: list[SymBool] = []
         self.unbacked = unbacked
 
 
 class RecordedSize(int):
     """An int with its origin: ("size", node, dim), or an operator and its operands.
 
-    Comparisons are recorded as guards. A conversion to a plain number is a guard that the size has this value.
+    A comparison is a SymBool, whose outcome is recorded as a guard when Python needs it. A conversion to a plain number is a guard that
+    the size has this value.
     """
 
     recipe: tuple
@@ -50,9 +55,32 @@ class RecordedSize(int):
         log.expressions.append(made)
         return made
 
+    @property
+    def __class__(self) -> type:  # for isinstance(); it is an int, too
+        return SymInt
+
     def plain(self) -> int:
         """The value, without a guard."""
         return int.__add__(self, 0)
+
+    def compared(self, relation: str, other: int) -> bool:
+        """The outcome of a comparison with an int, as a guard."""
+        outcome = _RELATIONS[relation](value_of(self), value_of(other))
+        self.log.guards.append(guard_of(relation, self, other, outcome))
+        return outcome
+
+    def chosen(self, condition: SymBool, t: Any, f: Any) -> RecordedSize | int:
+        """torch.sym_ite(condition, t, f) in the recording of this size."""
+        if not all(type(v) in (int, RecordedSize) for v in (t, f)):
+            return t if condition else f
+        self.log.choices.append(condition)
+        return RecordedSize.of(value_of(t if condition.value else f), ("sym_ite", condition, t, f), self.log)
+
+    def __sym_max__(self, other: Any) -> Any:
+        return self if self >= other else other
+
+    def __sym_min__(self, other: Any) -> Any:
+        return self if self <= other else other
 
     def _specialised(self) -> int:
         value = self.plain()
@@ -75,7 +103,7 @@ class RecordedSize(int):
         return NotImplemented if _is_unbacked(other) else (self // other, self % other)
 
     def __bool__(self) -> bool:
-        return _compared("!=", self, 0)
+        return self.compared("!=", 0)
 
     def __repr__(self) -> str:
         return str(self.plain())
@@ -119,15 +147,40 @@ def _plain(value: Any) -> Any:
 
 
 def value_of(value: Any) -> Any:
-    """The number, without a guard."""
-    return value.plain() if isinstance(value, RecordedSize) else value
+    """The number or bool, without a guard."""
+    return value.plain() if isinstance(value, RecordedSize) else value.value if type(value) is SymBool else value
+
+
+def guard_of(relation: str, left: Any, right: Any, outcome: bool) -> Guard:
+    """The guard that a comparison has an outcome."""
+    text = f"{text_of(left)} {relation} {text_of(right)}"
+    return Guard(relation, value_of(left), value_of(right), outcome, text if outcome else f"not ({text})")
+
+
+def guards_of(condition: SymBool) -> list[Guard]:
+    """Guards that all comparisons of a bool have their outcomes."""
+    return [guard_of(c.sign, *c.operands, c.value) for c in condition.comparisons()]
+
+
+def operands_of(size: RecordedSize) -> list[Any]:
+    """The numbers that a size was computed from; none of one that a tensor has, or that is an argument."""
+    kind, *operands = size.recipe
+    if kind == "sym_ite":
+        return [*operands[1:], *(o for c in operands[0].comparisons() for o in c.operands)]
+    return [] if kind in ("size", "input") else operands
 
 
 def text_of(value: Any) -> str:
     """How the value was computed, as text."""
+    if type(value) is SymBool:
+        parts = [text_of(o) if value.sign in _RELATIONS or type(o) is not SymBool else f"({text_of(o)})" for o in value.operands]
+        sign = {"and": "&", "or": "|", "eq": "==", "xor": "!="}.get(value.sign, value.sign)
+        return f"not {parts[0]}" if sign == "not" else f" {sign} ".join(parts)
     if not isinstance(value, RecordedSize):
         return str(value)
     kind, *operands = value.recipe
+    if kind == "sym_ite":
+        return f"sym_ite({', '.join(map(text_of, operands))})"
     if kind == "size":
         return f"{operands[0]}.size()[{operands[1]}]"
     if kind == "input":
@@ -152,11 +205,7 @@ def _compared(relation: str, left: RecordedSize, right: Any) -> Any:
         if isinstance(right, float):
             return getattr(float, _RELATIONS[relation].__name__)(left.__float__(), right)
         return NotImplemented
-    a, b = value_of(left), value_of(right)
-    outcome = _RELATIONS[relation](a, b)
-    text = f"{text_of(left)} {relation} {text_of(right)}"
-    left.log.guards.append(Guard(relation, a, b, outcome, text if outcome else f"not ({text})"))
-    return outcome
+    return SymBool.of(relation, left, right)
 
 
 def _arithmetic(symbol: str, reflected: bool) -> Callable:
@@ -187,9 +236,10 @@ def _of_number(name: str) -> Callable:
 
 
 for _name in (
-    "__abs__", "__and__", "__ceil__", "__floor__", "__invert__", "__lshift__", "__or__", "__pos__", "__rand__", "__rdivmod__",
+    "__and__", "__ceil__", "__floor__", "__invert__", "__lshift__", "__or__", "__pos__", "__rand__", "__rdivmod__",
     "__rlshift__", "__ror__", "__round__", "__rrshift__", "__rshift__", "__rxor__", "__trunc__", "__xor__", "as_integer_ratio",
     "bit_count", "bit_length", "to_bytes",
 ):  # fmt: skip
     setattr(RecordedSize, _name, _of_number(_name))
+RecordedSize.__abs__ = lambda self: self if self >= 0 else -self
 RecordedSize.__neg__ = lambda self: RecordedSize.of(-self.plain(), ("neg", self), self.log)

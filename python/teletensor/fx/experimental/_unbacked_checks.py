@@ -25,11 +25,16 @@ class NotPermittedError(GuardOnDataDependentSymNode):
     """What the function checks does not hold for any values, or not for those that were given."""
 
 
+_OPERATIONS: dict[str, Callable] = {
+    "neg": operator.neg, "and": operator.and_, "or": operator.or_, "eq": operator.eq, "xor": operator.ne, **COMPARISONS,
+}  # fmt: skip
+
+
 def function_of(kind: str) -> Callable:
-    """The function that computes a number of a recipe in the graph."""
-    if kind == "neg":
-        return operator.neg
-    if kind in ("float", "sym_max", "sym_min"):
+    """The function that computes a number of a recipe in the graph, or the operation of a SymBool."""
+    if kind in _OPERATIONS:
+        return _OPERATIONS[kind]
+    if kind == "float" or kind.startswith("sym_"):
         import teletensor
 
         return getattr(teletensor, "sym_float" if kind == "float" else kind)
