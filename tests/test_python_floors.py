@@ -20,12 +20,13 @@ LAYERS = {
     # The bindings (_C) and what needs nothing but them.
     "bindings": """
         __future__
-        _VF _absent_autocast _absent_device _absent_dtypes _active_profile _composites _connection _data_errors _default_group _dlpack
+        _VF _absent_autocast _absent_device _absent_dtypes _active_profile _composites _config_module _connection _data_errors
+        _default_group _dlpack
         _engine_package _generator
         _gradients _grad_mode _html _integers _layouts _lazy
         _mt19937 _named_results _not_implemented _older_paths _options _pending_array _quantized_names _random _script
         _small_integers _status_history _status_rows
-        _status_view _storage _symbolic_float _tensor_types _threads _trace_runs _tracing_state _transforms _version
+        _status_view _storage _symbolic_bool _symbolic_float _tensor_types _threads _trace_runs _tracing_state _transforms _version
         futures torch_version utils version
     """,
     # Tensors, storages, functions of tensors, devices.
@@ -66,7 +67,7 @@ LAYERS = {
     "distributed": "distributed nn/parallel utils/data/distributed",
     # Compilation and conversion.
     "compiler": """
-        _dynamo _functorch _jit_internal compiler export jit onnx ao quantization package serving torchao functorch
+        _dynamo _functorch _inductor _jit_internal compiler export jit onnx ao quantization package serving torchao functorch
     """,
     # Programs, and `torch` under its own name.
     "tools": """
@@ -79,7 +80,7 @@ LAYERS = {
 ENTRIES = {entry: layer for layer, entries in LAYERS.items() for entry in entries.split()}
 # Files that import modules by computed names: lazy attributes of their own package, or names that the caller gives.
 DYNAMIC = {
-    "_older_paths",
+    "_config_module", "_older_paths",
     "_dynamo/_opcodes_311", "_ops/__init__", "_torch_c_compat/__init__", "_lazy", "_library/aten", "as_torch", "ops", "cuda/amp/__init__",
     "distributed/__init__",
     "distributed/elastic/__init__", "fx/__init__", "fx/experimental/__init__", "fx/passes/__init__", "nn/utils/__init__",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+
+from .._config_module import Patch
 from ..compiler import _engine_backend  # noqa: F401 - registers the default backend
 from . import config, exc, utils
 from ._backends import list_backends, lookup_backend, register_backend
-from ._config import Patch
 from ._export import export
 from ._stance import is_compiling, set_stance
 from .decorators import (
@@ -22,4 +24,4 @@ __all__ = [
     "optimize", "patch_dynamo_config", "register_backend", "reset", "run", "set_stance", "skip_frame", "substitute_in_graph", "utils",
 ]  # fmt: skip
 
-patch_dynamo_config = Patch
+patch_dynamo_config = functools.partial(Patch, _config=config)

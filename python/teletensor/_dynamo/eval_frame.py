@@ -171,8 +171,9 @@ class Compiler:
             if stance.name == "fail_on_recompile" or config.error_on_recompile:
                 raise RecompileError(f"[compile] {entry.code.co_qualname} would be compiled again: {self._why(state, slots)}")
         limit = self.recompile_limit if self.recompile_limit is not None else config.recompile_limit
+        limit = min(limit, config.accumulated_recompile_limit)
         if state.compiled >= limit:
-            if self.fullgraph and entry.target < 0:
+            if self.fullgraph and entry.target < 0 or config.fail_on_recompile_limit_hit:
                 raise FailOnRecompileLimitHit(f"[compile] {entry.code.co_qualname} reached the limit of {limit} recompilations")
             if not state.warned:
                 state.warned = True

@@ -38,7 +38,6 @@ NAMES: dict[str, dict[str, Any]] = {
     "torch._export.wrappers": {"mark_subclass_constructor_exportable_experimental": lambda function: function},
     "torch._higher_order_ops.invoke_subgraph": {"mark_compile_region": lambda function: function},
     "torch._dynamo": {"is_dynamo_supported": lambda: True},
-    "torch._inductor.config": {"patch": lambda *_, **__: lambda function: function},
     "torch._subclasses": {"CrossRefFakeMode": object},
     "torch._utils": {"_is_privateuse1_backend_available": lambda: False},
     "torch._utils_internal": {"get_writable_path": lambda path: path, "get_file_path": lambda *parts: "/".join(parts)},

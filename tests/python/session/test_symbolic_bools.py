@@ -7,6 +7,7 @@ import io
 import pytest
 
 import teletensor as torch
+from teletensor.fx.experimental import symbolic_shapes
 from teletensor.fx.experimental.proxy_tensor import make_fx
 from teletensor.fx.experimental.symbolic_shapes import sym_and, sym_or
 
@@ -134,7 +135,7 @@ def test_choices_that_no_recording_shows_are_required():
         (lambda x: x.new_ones(abs(x.shape[0] - 20)), 1),
         (lambda x: x * -(x.shape[0] / 2), 1),
         (lambda x: x + 1 if x.shape[0] / 2 > 1.6 else x - 1, 2),
-        (lambda x: (x + 1, isinstance(x.shape[0] > 3, torch.SymBool) is isinstance(x.shape[0] / 2, torch.SymFloat)), 1),
+        (lambda x: (x + 1, isinstance(x.shape[0] > 3, torch.SymBool) is isinstance(x.shape[0] / 2, torch.SymFloat)), 2),
     ],
 )
 def test_compiled_functions(function, graphs):
@@ -150,3 +151,19 @@ def test_compiled_functions(function, graphs):
         got, expected = ((v,) if isinstance(v, torch.Tensor) else v for v in (got, expected))
         assert torch.equal(got[0], expected[0]) and got[1:] == expected[1:]
     assert len(made) == graphs
+
+
+def test_questions():
+    asked = []
+
+    def f(x):
+        n = x.shape[0]
+        asked.append([symbolic_shapes.is_symbolic(n > 3), symbolic_shapes.is_concrete_bool(n > 3), symbolic_shapes.has_free_symbols(n > 3)])
+        asked.append([symbolic_shapes.guard_bool(n > 3), symbolic_shapes.guard_or_false(n < 3), symbolic_shapes.guard_scalar(n > 4)])
+        asked.append([symbolic_shapes.optimization_hint(n > 30), isinstance(sym_and(n > 3, n < 9, True), torch.SymBool)])
+        return x + 1
+
+    for record in (lambda: trace(f, torch.ones(5, 2)), lambda: make_fx(f, tracing_mode="symbolic")(torch.ones(5, 2))):
+        asked.clear()
+        record()
+        assert asked[:3] == [[True, False, True], [True, False, True], [False, True]]

@@ -1,7 +1,7 @@
 """Symbolic sizes: questions about them, and errors of programs that depend on data or on sizes; PyTorch's module of the same name.
 
-A size of a trace (torch.SymInt) or of an exported graph decides a comparison when it is compared: the outcome is a bool, which runs are
-required to give. Comparisons of numbers that depend on values of tensors are decided only where that follows from what the program has
+A comparison of sizes of a trace (torch.SymInt) or of an exported graph is a SymBool, which these functions decide: runs are required to
+have its outcome. Comparisons of numbers that depend on values of tensors are decided only where that follows from what the program has
 checked; guard_or_false() and the like ask whether it does.
 """
 
@@ -17,6 +17,7 @@ from typing import Any
 from ..._C import SymInt, Tensor, peek_symbolic_int
 from ..._ops.assertions import _check
 from ..._options import reject_values
+from ..._symbolic_bool import SymBool
 from ..._symbolic_float import SymFloat
 
 __all__ = [
@@ -82,7 +83,7 @@ def _has_recipe(a: Any) -> bool:
 
 def is_symbolic(val: Any) -> bool:
     """Whether a number or comparison may differ from run to run."""
-    return type(val) in (SymInt, SymFloat) or _is_condition(val) or _has_recipe(val)
+    return type(val) in (SymInt, SymFloat, SymBool) or _is_condition(val) or _has_recipe(val)
 
 
 def is_concrete_int(a: Any) -> bool:
@@ -97,7 +98,7 @@ def is_concrete_float(a: Any) -> bool:
 
 def is_concrete_bool(a: Any) -> bool:
     """Whether a bool is the same in all runs."""
-    return _is_concrete(a, bool, bool)
+    return _is_concrete(a, bool, SymBool)
 
 
 def _is_concrete(a: Any, kind: type, symbolic: type) -> bool:
@@ -108,7 +109,7 @@ def _is_concrete(a: Any, kind: type, symbolic: type) -> bool:
 
 def has_static_value(a: Any) -> bool:
     """Whether a number or bool is the same in all runs."""
-    if not isinstance(a, (bool, int, float, SymInt, SymFloat)):
+    if not isinstance(a, (bool, int, float, SymInt, SymFloat, SymBool)):
         raise AssertionError(f"Expected BoolLike/FloatLike/IntLike, got {type(a)}")
     return not is_symbolic(a)
 
@@ -124,9 +125,7 @@ def is_nested_int(s: Any) -> bool:
 def _known(a: Any) -> bool | None:
     """The outcome of a comparison that it has in all runs; None if that is not known. Nothing is required."""
     if not _is_condition(a):
-        if not isinstance(a, bool):
-            raise AssertionError(f"Expected bool, got {type(a)}")
-        return a
+        return guard_bool(a)
     a.owner.unused.pop(id(a), None)
     return a.owner.facts.outcome(a)
 
@@ -156,7 +155,7 @@ def guard_or_true(a: Any) -> bool:
 
 def guard_bool(a: Any) -> bool:
     """bool(a), which runs are required to give."""
-    if not isinstance(a, bool):
+    if not isinstance(a, (bool, SymBool)):
         raise AssertionError(f"Expected bool, got {type(a)}")
     return bool(a)
 
@@ -182,7 +181,7 @@ def guard_float(a: Any) -> float:
 
 def guard_scalar(a: Any) -> Any:
     """guard_bool(), guard_int() or guard_float() of a number."""
-    for kinds, guard in (((bool,), guard_bool), ((int, SymInt), guard_int), ((float, SymFloat), guard_float)):
+    for kinds, guard in (((bool, SymBool), guard_bool), ((int, SymInt), guard_int), ((float, SymFloat), guard_float)):
         if isinstance(a, kinds):
             return guard(a)
     raise AssertionError(f"unrecognized scalar {a}")
@@ -196,12 +195,18 @@ def expect_true(a: Any, skip: int = 0) -> bool:
 
 def sym_and(x: Any, *others: Any) -> Any:
     """x and each of the others."""
-    return x if not others else all([bool(v) for v in (x, *others)])
+    return _joined(operator.and_, all, x, *others)
 
 
 def sym_or(x: Any, *others: Any) -> Any:
     """x or one of the others."""
-    return x if not others else any([bool(v) for v in (x, *others)])
+    return _joined(operator.or_, any, x, *others)
+
+
+def _joined(function: Any, of_bools: Any, *values: Any) -> Any:
+    if len(values) == 1 or all(type(v) in (bool, SymBool) for v in values):
+        return reduce(function, values)
+    return of_bools([bool(v) for v in values])
 
 
 parallel_and, parallel_or = sym_and, sym_or
@@ -290,7 +295,9 @@ def guarding_hint_or_throw(a: Any) -> Any:
 
 
 def _hint(a: Any) -> Any:
-    return peek_symbolic_int(a) if type(a) is SymInt else a.value if type(a) is SymFloat else a.plain() if hasattr(a, "plain") else a
+    if type(a) is SymInt:
+        return peek_symbolic_int(a)
+    return a.value if type(a) in (SymFloat, SymBool) else a.plain() if hasattr(a, "plain") else a
 
 
 def optimization_hint(a: Any, fallback: int | None = None) -> int:
@@ -327,7 +334,11 @@ def _sources(number: Any) -> Iterator[Any]:
     elif type(number) is SymInt:
         yield number
     elif type(number) is SymFloat:
-        yield from number._sizes()
+        yield from number._sizes
+    elif type(number) is SymBool:
+        for comparison in number.comparisons():
+            for operand in comparison.operands:
+                yield from _sources(operand)
     elif _has_recipe(number):
         if number.recipe[0] in ("size", "input", "item"):
             yield number
