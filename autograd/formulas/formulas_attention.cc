@@ -14,7 +14,9 @@ Tensors attention_grad(const Tensor& g, const Tensor& query, const Tensor& key, 
     return ops::attention_backward(g, query, key, value, mask, output, logsumexp, is_causal, scale, allow_cudnn);
   }
   Tensor scores = ops::mul(ops::matmul(query, ops::transpose(key, -2, -1)), scale);
-  if (mask) scores = ops::add(scores, mask);
+  if (mask) {
+    scores = mask.dtype() == DType::kBool ? ops::masked_fill(scores, mask, -HUGE_VAL) : ops::add(scores, mask);
+  }
   if (is_causal) {
     const Tensor every = ops::ones(Sizes{query.size(-2), key.size(-2)}, DType::kBool, query.device());
     scores = ops::masked_fill(scores, ops::logical_not(ops::tril(every, 0)), -HUGE_VAL);

@@ -53,6 +53,7 @@ class Types {
     const auto found = match_.numbers.find(name);
     return found == match_.numbers.end() ? 1 : found->second;
   }
+  bool has_argument(const char* name) const { return match_.arguments.contains(name); }
   const Arg& argument(const char* name) const { return match_.arguments.at(name); }
   bool has_list(const char* name) const { return match_.lists.contains(name); }
   const std::vector<int64_t>& list(const char* name) const { return match_.lists.at(name); }
@@ -80,6 +81,7 @@ using Build = std::optional<Replacement> (*)(const Types& types);
 struct Rule {
   Pattern pattern;
   Build build;
+  bool for_halves;  // also for results of 16 bits, whose intermediate results single calls round
 };
 
 std::optional<Replacement> softmax(const Types& types) {
@@ -164,6 +166,24 @@ bool is_mask(const Types& types, const char* name) {
   return !mask.requires_grad && mask.dim() >= 2 && mask.dim() <= types.of("q").dim();
 }
 
+// A mask that is added. Those of 16 bits stay, whose sums with scores single calls round: large numbers to equal ones.
+// Elsewhere than on the CPU, gradients of rows that large numbers exclude are inaccurate.
+bool is_added(const Types& types, const char* key) {
+  const TensorMeta &q = types.of("q"), &mask = types.of("mask");
+  const bool needs_grad = q.requires_grad || types.of(key).requires_grad || types.of("v").requires_grad;
+  return is_mask(types, "mask") && mask.dtype == q.dtype && item_size(q.dtype) > 2 &&
+         (q.device.type == DeviceType::kCPU || !needs_grad);
+}
+
+// Whether the weights are computed in a dtype that has all values of that of the queries.
+bool has_wide_weights(const Types& types) {
+  if (!types.has_argument("@wide")) return true;
+  const Arg& wide = types.argument("@wide");
+  if (wide.kind != Arg::Kind::kInt) return false;
+  const auto dtype = static_cast<DType>(wide.integer);
+  return dtype == DType::kFloat64 || (dtype == DType::kFloat32 && types.of("q").dtype != DType::kFloat64);
+}
+
 // A bool mask, which the kernels of other devices than the CPU add.
 bool is_selection(const Types& types, const char* name) {
   return is_mask(types, name) && types.of(name).dtype == DType::kBool && types.of("q").device.type == DeviceType::kCPU;
@@ -175,6 +195,8 @@ std::optional<Replacement> attention(const Types& types) {
   const bool is_transposed = types.has("kt");
   const char* const key = is_transposed ? "kt" : "k";
   if (!have_equal_batches(types, key) || !types.is_last("D", "q")) return std::nullopt;
+  const DType dtype = types.of("q").dtype;
+  if (types.of(key).dtype != dtype || types.of("v").dtype != dtype || !has_wide_weights(types)) return std::nullopt;
   if (!is_transposed && !swaps_last(types, "k")) return std::nullopt;
   const double scale = types.factor("$q") / types.factor("$q_divisor") * types.factor("$k") * types.factor("$scale") /
                        types.factor("$divisor");
@@ -186,7 +208,7 @@ std::optional<Replacement> attention(const Types& types) {
     made.before.push_back({"transpose", {slot_arg(types.slot("kt")), Arg(int64_t{-2}), Arg(int64_t{-1})}});
   }
   if (types.has("mask")) {
-    if (!is_mask(types, "mask") || types.of("mask").dtype != types.of("q").dtype) return std::nullopt;
+    if (!is_added(types, key)) return std::nullopt;
     made.args.push_back(slot_arg(types.slot("mask")));
   } else if (types.has("excluded")) {
     if (!is_selection(types, "excluded")) return std::nullopt;
@@ -217,10 +239,10 @@ using Rules = absl::flat_hash_map<uint16_t, std::vector<Rule>>;
 const Rules& rules() {
   static const auto* const rules = [] {
     auto* made = new Rules;
-    const auto add = [&](const std::string& text, Build build) {
+    const auto add = [&](const std::string& text, Build build, bool for_halves = false) {
       Pattern pattern(text);
       const uint16_t op = pattern.op();
-      (*made)[op].push_back({std::move(pattern), build});
+      (*made)[op].push_back({std::move(pattern), build, for_halves});
     };
     for (const char* max : {"amax(x, D, True)", "max_dim(x, D, True)"}) {
       add(absl::StrCat("e = exp(sub(x, ", max, ")) div(e, sum(e, D, True))"), &softmax);
@@ -260,9 +282,11 @@ const Rules& rules() {
           absl::StrCat(factors,
                        "s = matmul(q_, k_) | bmm(q_, k_) x = mul(s, $scale) | div(s, $divisor) | s "
                        "m = masked_fill(x, excluded, -inf) | where(excluded, -inf, x) | where(allowed, x, -inf) | "
-                       "add(x, mask) | x ");
-      add(weights + "matmul(softmax(m, D), v)", &attention);
-      add(weights + "bmm(softmax(m, D), v)", &attention);
+                       "add(x, mask) | x ",
+                       "w = softmax(m, D) | to_dtype(softmax(m, D, @wide), @narrow) | "
+                       "to_dtype(softmax(to_dtype(m, @wide), D), @narrow) ");
+      add(weights + "matmul(w, v)", &attention, /*for_halves=*/true);
+      add(weights + "bmm(w, v)", &attention, /*for_halves=*/true);
     }
     return made;
   }();
@@ -310,8 +334,9 @@ class Rewriter {
     const auto found = rules().find(instruction.op->id);
     if (found == rules().end() || instruction.results.size() != 1) return false;
     const TensorMeta result = types_.of(instruction.results[0]);
-    if (!has_wide_floats(result.dtype)) return false;
+    if (!is_floating(result.dtype)) return false;
     for (const Rule& rule : found->second) {
+      if (!rule.for_halves && !has_wide_floats(result.dtype)) continue;
       PatternMatch match;
       if (!rule.pattern.match(*program_, uses_, static_cast<int>(index), &match)) continue;
       const bool same_flags = std::all_of(match.instructions.begin(), match.instructions.end(), [&](int inner) {

@@ -462,10 +462,15 @@ class Backward {
     for (int64_t i = 0; i < p_.rows; i += kRows) {
       const int64_t m = std::min(kRows, p_.rows - i), seen = p_.columns_before(i + m);
       const Operand<In> g{grad + i * p_.width, p_.width};
+      compute_factors(batch, i, m, seen, logsumexp + i);
       for (int64_t j = 0; j < seen && !cancel_requested(); j += kColumns) {
         const int64_t n = std::min(kColumns, seen - j);
         product(m, n, p_.depth, p_.q(batch, i), transpose(p_.k(batch, j)), weights_.get(), false);
-        for (int64_t r = 0; r < m; ++r) compute_weights(batch, i + r, j, n, logsumexp[i + r], r * n);
+        for (int64_t r = 0; r < m; ++r) {
+          compute_weights(batch, i + r, j, n, logsumexp[i + r], r * n);
+          if (factors_[r] != 1) multiply_row(weights_.get() + r * n, n, factors_[r]);
+          low_weights_.convert(r * n, n);
+        }
         product(n, p_.width, m, {low_weights_.data(), n, true}, g, dv + j * p_.width, true);
         product(m, n, p_.width, g, transpose(p_.v(batch, j)), grads_.get(), false);
         for (int64_t r = 0; r < m; ++r) {
@@ -489,10 +494,33 @@ class Backward {
     scale_row(weights, visible, p_.scale, p_.mask_row(batch, row, j));
     exp_row(weights, visible, logsumexp);
     std::fill(weights + visible, weights + n, T(0));
-    low_weights_.convert(at, n);
+  }
+  // The factors of the weights of rows [i, i + m), of which `seen` columns are visible. Those of a row sum to 1, but
+  // for the rounding of its logsumexp, which is large if all scores of the row are: where a mask of large numbers
+  // excludes all keys, for example.
+  void compute_factors(int64_t batch, int64_t i, int64_t m, int64_t seen, const T* logsumexp) {
+    constexpr T kAccuracy = T(4e-6);
+    std::fill_n(factors_, m, T(1));
+    const auto is_inaccurate = [](T log) {
+      return std::isfinite(log) && std::abs(log) * std::numeric_limits<T>::epsilon() > kAccuracy;
+    };
+    if (std::none_of(logsumexp, logsumexp + m, is_inaccurate)) return;
+    T sums[kRows] = {};
+    for (int64_t j = 0; j < seen && !cancel_requested(); j += kColumns) {
+      const int64_t n = std::min(kColumns, seen - j);
+      product(m, n, p_.depth, p_.q(batch, i), transpose(p_.k(batch, j)), weights_.get(), false);
+      for (int64_t r = 0; r < m; ++r) {
+        compute_weights(batch, i + r, j, n, logsumexp[r], r * n);
+        sums[r] += sum_of(weights_.get() + r * n, n);
+      }
+    }
+    for (int64_t r = 0; r < m; ++r) {
+      if (is_inaccurate(logsumexp[r]) && sums[r] > 0) factors_[r] = 1 / sums[r];
+    }
   }
 
   const P& p_;
+  T factors_[kRows];
   std::unique_ptr<T[]> weights_, grads_, delta_;
   Converted<In, T> low_weights_, low_grads_;
 };

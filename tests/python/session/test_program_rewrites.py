@@ -307,3 +307,60 @@ def test_rows_whose_scores_are_all_minus_infinity_are_nan(has_mask):
     got, want = program(q, k, v, mask), f(q, k, v, mask)
     assert want[0, 1].isnan().all() and want[0, 0].isfinite().all()
     torch.testing.assert_close(got, want, equal_nan=True)
+
+
+def halves(q, k, v):
+    return (q @ k.transpose(-2, -1) * 0.25).softmax(-1) @ v
+
+
+def halves_with_mask(q, k, v):
+    weights = (q @ k.transpose(-2, -1) * 0.25).masked_fill(tril() == 0, -math.inf)
+    return F.softmax(weights, dim=-1, dtype=torch.float32).to(q.dtype) @ v
+
+
+def halves_in_float32(q, k, v):
+    return (q @ k.transpose(-2, -1) * 0.25).float().softmax(-1).to(q.dtype) @ v
+
+
+@pytest.mark.parametrize("f", [halves, halves_with_mask, halves_in_float32])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_attention_in_16_bits(f, dtype):
+    q, k, v = (torch.randn(B, H, T, D, dtype=dtype, requires_grad=True) for _ in range(3))
+    program = trace(f, q, k, v)
+    assert "softmax_attention(" in program.explain(q, k, v).split("# after rewrite")[1]
+    tolerance = {"rtol": 2e-2, "atol": 2e-2} if dtype == torch.bfloat16 else {"rtol": 3e-3, "atol": 3e-3}
+    wide = [x.detach().double().requires_grad_() for x in (q, k, v)]
+    got, expected = program(q, k, v), f(*wide)
+    assert got.dtype == dtype
+    torch.testing.assert_close(got.double(), expected, **tolerance)
+    for a, b in zip(torch.autograd.grad(got.sum(), (q, k, v)), torch.autograd.grad(expected.sum(), wide)):
+        torch.testing.assert_close(a.double(), b, **tolerance)
+
+
+def test_sums_with_masks_in_16_bits_stay():
+    """Single calls round such sums: rows that large numbers exclude have equal weights."""
+    f = lambda q, k, v, m: (q @ k.transpose(-2, -1) + m).softmax(-1) @ v  # noqa: E731
+    q, k, v = (torch.randn(B, H, T, D).half() for _ in range(3))
+    mask = torch.full((T, T), torch.finfo(torch.float16).min).half()
+    program = trace(f, q, k, v, mask)
+    assert "softmax_attention(" not in program.explain(q, k, v, mask)
+    torch.testing.assert_close(program(q, k, v, mask), f(q, k, v, mask))
+
+
+@pytest.mark.parametrize("number", [torch.finfo(torch.float32).min, -1e9, -10000.0, -300.0])
+@pytest.mark.parametrize("t", [5, 300])
+def test_gradients_of_rows_that_a_mask_of_large_numbers_excludes(number, t):
+    """All scores of such a row are large: its logsumexp alone does not determine the weights."""
+
+    def f(q, k, v, mask):
+        return (q @ k.transpose(-2, -1) * 0.5 + mask).softmax(-1) @ v
+
+    q, k, v = (torch.randn(2, 2, t, 8, requires_grad=True) for _ in range(3))
+    mask = torch.zeros(t, t).masked_fill(torch.ones(t, t, dtype=torch.bool).triu(1), number)
+    mask[:3] = number
+    program = trace(f, q, k, v, mask)
+    assert "softmax_attention(" in program.explain(q, k, v, mask)
+    got, expected = program(q, k, v, mask), f(q, k, v, mask)
+    torch.testing.assert_close(got, expected, rtol=1e-3, atol=1e-4)
+    for a, b in zip(*(torch.autograd.grad(y.sin().sum(), (q, k, v)) for y in (got, expected))):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
