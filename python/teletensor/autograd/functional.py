@@ -193,7 +193,7 @@ def jvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
         )
     if not create_graph:
         primals, tangents = tuple(map(_transforms.untaped, primals)), tuple(map(_transforms.untaped, tangents))
-    outputs, products = forward.jvp(func, primals, tangents, strict=strict)
+    outputs, products = forward.values_and_products(func, primals, tangents, strict)
     if create_graph:
         return outputs, products
     return tree.map_leaves(_transforms.untaped, outputs), tree.map_leaves(_transforms.untaped, products)

@@ -183,3 +183,38 @@ def _class_loss(call: Call) -> Tensor:
     else:
         weights = _C.ops.index(call["weight"], [_C.torch.where(kept, classes, 0)]) * kept.to(losses.dtype)
     return total / (weights.flatten(1).sum(1) if weights.dim() > 1 else weights)
+
+
+def _with_sequences(call: Call, tensor: Tensor, dim: int) -> Tensor:
+    """The values for all entries, with the batch as a part of the dimension of sequences, which is `dim` of one entry."""
+    return call.expanded(tensor).movedim(0, dim).flatten(dim, dim + 1)
+
+
+@rule("lstm gru rnn")
+def _recurrent(call: Call) -> list[Tensor]:
+    """Sequences of all entries are one batch. Entries that have their own weights are called one after the other."""
+    call.only_maps("input", "hx")
+    x, states = call["input"], call["hx"]
+    is_list = isinstance(states, list)
+    given = states if is_list else [states]
+    packed = bool(call["batch_sizes"])  # sequences of several lengths
+    if packed or x.dim() != 3 or 0 in x.shape or call["train"] and call["dropout"] > 0:
+        raise NoRule
+    dim = 0 if call["batch_first"] else 1
+    states = [_with_sequences(call, h, 1) for h in given]
+    results = call.run(input=_with_sequences(call, x, dim), hx=states if is_list else states[0])
+    count = x.shape[dim]
+    return [r.unflatten(d, (call.size, count)).movedim(d, 0) for r, d in zip(results, (dim, 1, 1))]
+
+
+@rule("ctc_loss_forward")
+def _ctc_loss(call: Call) -> list[Tensor]:
+    """Sequences of all entries are one batch, if targets are rows."""
+    call.only_maps("log_probs", "targets")
+    log_probs, targets = call["log_probs"], call["targets"]
+    if log_probs.dim() != 3 or targets.dim() != 2 or 0 in log_probs.shape or 0 in targets.shape:
+        raise NoRule
+    lengths = {n: list(call[n]) * call.size for n in ("input_lengths", "target_lengths")}
+    rows = _folded(call.expanded(targets))
+    results = call.run(log_probs=_with_sequences(call, log_probs, 1), targets=rows, **lengths)
+    return [r.unflatten(0, (call.size, log_probs.shape[1])) for r in results]

@@ -12,7 +12,7 @@ from typing import Any, Callable
 
 from .. import _C, _transforms
 from .._C import Tensor
-from .._grad_mode import inference_mode
+from .._grad_mode import inference_mode, no_grad
 from .._options import check_flags
 from ..autograd.gradients import grad as _gradients
 from . import tree
@@ -107,6 +107,16 @@ def _without_copies(values: Any, copies: list[Tensor], enabled: bool) -> Any:
         return some_have_others and not _leaves_of([tensor]) <= own
 
     return tree.map_leaves(lambda v: _transforms.untaped(v) if isinstance(v, Tensor) and not keeps(v) else v, values)
+
+
+@contextmanager
+def ordinary_tensors() -> Iterator[None]:
+    """Within inference_mode, makes the results of calls ordinary tensors, without recording operators."""
+    if not _C.is_inference_mode():
+        yield
+        return
+    with inference_mode(False), no_grad():
+        yield
 
 
 def split_aux(output: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
@@ -227,6 +237,7 @@ def jacrev(
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 
     @wraps(func)
+    @ordinary_tensors()
     def differentiated(*args: Any):
         selected, substitute = select_arguments(args, argnums)
         results = _vjp(lambda *xs: func(*substitute(xs[0])), (selected,), has_aux, args)

@@ -16,7 +16,7 @@ from ._dual import ForwardLevel, make_dual
 from ._linearized import LinearLevel
 from ._transformed import NewTensors
 from .batching import vmap
-from .derivatives import NestingLevel, grad, jacrev, select_arguments, split_aux
+from .derivatives import NestingLevel, grad, jacrev, ordinary_tensors, select_arguments, split_aux
 
 _JVP = "jvp(f, primals, tangents)"
 
@@ -74,6 +74,12 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
         raise RuntimeError(
             f"{_JVP}: expected tuples of primals and tangents, got {type(primals).__name__} and {type(tangents).__name__}"
         )
+    with ordinary_tensors():
+        return values_and_products(func, primals, tangents, strict, has_aux)
+
+
+def values_and_products(func: Callable, primals: tuple, tangents: tuple, strict: bool = False, has_aux: bool = False) -> tuple:
+    """jvp(), whose results within inference_mode are inference tensors."""
     given, directions = tree.leaves(primals), tree.leaves(tangents)
     _check_tensors(given, "primals")
     _check_tensors(directions, "tangents")
@@ -97,6 +103,7 @@ def jacfwd(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
         randomness: see vmap, which maps over the elements.
     """
     @wraps(func)
+    @ordinary_tensors()
     def differentiated(*args: Any):
         selected, substitute = select_arguments(args, argnums)
         given = tree.leaves(selected)

@@ -70,6 +70,19 @@ def test_transforms_in_inference_mode(torch, func, name):
     assert torch.equal(found, wanted) and found.abs().sum() > 0 and not found.requires_grad
 
 
+@pytest.mark.parametrize("inferred", [False, True])
+def test_which_results_are_inference_tensors(torch, func, inferred):
+    """As in PyTorch, whose jacrev, jacfwd and jvp leave inference_mode."""
+    with torch.inference_mode(inferred):
+        x = torch.ones(3)
+    with torch.inference_mode():
+        f = lambda x: x.sin() * x  # noqa: E731
+        ordinary = [func.jacrev(f)(x), func.jacfwd(f)(x), *func.jvp(f, (x,), (x,)), func.hessian(lambda x: f(x).sum())(x)]
+        assert [(t.is_inference(), t.requires_grad) for t in ordinary] == [(False, False)] * 5
+        others = [func.vjp(f, x)[0], func.grad(lambda x: f(x).sum())(x), func.vmap(f)(x), torch.autograd.functional.jvp(f, x, x)[1]]
+        assert [(t.is_inference(), t.requires_grad) for t in others] == [(True, False)] * 4
+
+
 def test_jvp_is_the_jacobian_times_the_tangent(torch, func):
     torch.manual_seed(0)
     w, x, v = torch.randn(3, 4), torch.randn(4), torch.randn(4)

@@ -1,0 +1,71 @@
+"""vmap computes recurrent layers and ctc_loss for all entries as one batch of sequences, with the values of single calls."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+import teletensor as torch
+import teletensor.nn.functional as F
+from teletensor.func import grad, vmap
+
+KINDS = [{}, {"bidirectional": True, "num_layers": 2}, {"batch_first": True}, {"bias": False, "num_layers": 2}]
+
+
+def called(layer, x, *states):
+    if not states:
+        return layer(x)[0]
+    output, last = layer(x, states if isinstance(layer, torch.nn.LSTM) else states[0])
+    return output, *(last if isinstance(last, tuple) else (last,))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["RNN", "GRU", "LSTM"])
+@pytest.mark.parametrize("has_states", [False, True])
+def test_sequences_of_all_entries_are_one_batch(name, kind, has_states):
+    layer = getattr(torch.nn, name)(4, 5, **kind)
+    count = kind.get("num_layers", 1) * (2 if kind.get("bidirectional") else 1)
+    x, sequences = torch.randn(6, 3, 2, 4), 6 if kind.get("batch_first") else 2  # mapped over the second dimension
+    states = [torch.randn(3, count, sequences, 5) for _ in range(2 if name == "LSTM" else 1)] if has_states else []
+    x = x.movedim(1, 0).contiguous() if kind.get("batch_first") else x
+    dim = 0 if kind.get("batch_first") else 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = vmap(lambda x, *h: called(layer, x, *h), (dim, *[0] * len(states)))(x, *states)
+        gradients = vmap(grad(lambda x: called(layer, x).sin().sum()), dim)(x)
+    wanted = [called(layer, x.select(dim, i), *(h[i] for h in states)) for i in range(3)]
+    got, wanted = ([got], [[w] for w in wanted]) if not has_states else (got, wanted)
+    for k, result in enumerate(got):
+        torch.testing.assert_close(result, torch.stack([w[k] for w in wanted]))
+    for i in range(3):
+        torch.testing.assert_close(gradients[i], grad(lambda x: called(layer, x).sin().sum())(x.select(dim, i)))
+
+
+def test_states_that_are_mapped_alone():
+    layer, x = torch.nn.GRU(4, 5), torch.randn(6, 2, 4)
+    states = torch.randn(3, 1, 2, 5)
+    got = vmap(lambda h: layer(x, h)[0])(states)
+    torch.testing.assert_close(got, torch.stack([layer(x, h)[0] for h in states]))
+
+
+def test_sequences_without_a_batch_and_weights_that_are_mapped():
+    layer, x = torch.nn.LSTM(4, 5), torch.randn(3, 6, 4)
+    torch.testing.assert_close(vmap(lambda x: layer(x)[0])(x), torch.stack([layer(v)[0] for v in x]))
+    weights = {n: torch.stack([p.detach() * k for k in (1.0, 0.5, 2.0)]) for n, p in layer.named_parameters()}
+    call = lambda p, x: torch.func.functional_call(layer, p, (x,))[0]  # noqa: E731
+    got = vmap(call, (0, None))(weights, x[0])
+    torch.testing.assert_close(got, torch.stack([call({n: w[i] for n, w in weights.items()}, x[0]) for i in range(3)]))
+
+
+def test_connectionist_temporal_classification():
+    x, targets = torch.randn(3, 6, 2, 4), torch.randint(1, 4, (3, 2, 2))
+    for reduction in ("none", "sum", "mean"):
+        call = lambda x, t: F.ctc_loss(x.log_softmax(-1), t, (6, 5), (2, 1), reduction=reduction)  # noqa: E731, B023
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            got = vmap(call)(x, targets)
+        torch.testing.assert_close(got, torch.stack([call(a, t) for a, t in zip(x, targets)]))
+        assert vmap(call, (0, None))(x, targets[0]).shape == got.shape
+        slope = lambda x, t: grad(lambda x: call(x, t).sum())(x)  # noqa: E731, B023
+        torch.testing.assert_close(vmap(slope)(x, targets), torch.stack([slope(a, t) for a, t in zip(x, targets)]))
