@@ -72,15 +72,17 @@ def test_transforms_in_inference_mode(torch, func, name):
 
 @pytest.mark.parametrize("inferred", [False, True])
 def test_which_results_are_inference_tensors(torch, func, inferred):
-    """As in PyTorch, whose jacrev, jacfwd and jvp leave inference_mode."""
+    """As in PyTorch, whose derivatives leave inference_mode."""
     with torch.inference_mode(inferred):
         x = torch.ones(3)
     with torch.inference_mode():
         f = lambda x: x.sin() * x  # noqa: E731
-        ordinary = [func.jacrev(f)(x), func.jacfwd(f)(x), *func.jvp(f, (x,), (x,)), func.hessian(lambda x: f(x).sum())(x)]
-        assert [(t.is_inference(), t.requires_grad) for t in ordinary] == [(False, False)] * 5
-        others = [func.vjp(f, x)[0], func.grad(lambda x: f(x).sum())(x), func.vmap(f)(x), torch.autograd.functional.jvp(f, x, x)[1]]
-        assert [(t.is_inference(), t.requires_grad) for t in others] == [(True, False)] * 4
+        gradient = func.grad(lambda x: f(x).sum())(x)
+        hessian = func.hessian(lambda x: f(x).sum())(x)
+        ordinary = [func.jacrev(f)(x), func.jacfwd(f)(x), *func.jvp(f, (x,), (x,)), hessian, func.vjp(f, x)[0], gradient]
+        assert [(t.is_inference(), t.requires_grad) for t in ordinary] == [(False, False)] * 7
+        others = [func.vmap(f)(x), torch.autograd.functional.jvp(f, x, x)[1]]
+        assert [(t.is_inference(), t.requires_grad) for t in others] == [(True, False)] * 2
 
 
 def test_jvp_is_the_jacobian_times_the_tangent(torch, func):
