@@ -6,28 +6,23 @@
     traced.recompile()                      # the module's forward() is generated from the graph
 """
 
-from . import immutable_collections
-from .node import Node, has_side_effect, map_arg
-from .graph import CodeGen, Graph
-from .graph_module import GraphModule
-from .proxy import Proxy
-from ._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace
-from ._wrapped import wrap
-from .interpreter import Interpreter, Transformer
-from .subgraph_rewriter import replace_pattern
-from . import traceback
+from __future__ import annotations
 
+from .._lazy import lazy_attributes
+
+# Names by the module that has them. They are imported when they are used: of a package that imports its own modules, a thread that
+# imports the package and one that imports such a module wait for each other.
+_NAMES = {
+    "node": "Node has_side_effect map_arg", "graph": "CodeGen Graph", "graph_module": "GraphModule", "proxy": "Proxy",
+    "_symbolic_trace": "PH ProxyableClassMeta Tracer symbolic_trace", "_wrapped": "wrap", "interpreter": "Interpreter Transformer",
+    "subgraph_rewriter": "replace_pattern",
+}  # fmt: skip
+_MODULES = (
+    "annotate", "experimental", "graph", "graph_module", "immutable_collections", "interpreter", "node", "operator_schemas", "passes",
+    "proxy", "subgraph_rewriter", "traceback",
+)  # fmt: skip
+__getattr__, __dir__ = lazy_attributes(globals(), _MODULES, _NAMES)
 __all__ = [
     "symbolic_trace", "Tracer", "wrap", "Graph", "GraphModule", "Interpreter", "Transformer", "Node", "Proxy",
     "replace_pattern", "has_side_effect", "map_arg",
 ]  # fmt: skip
-_LAZY = ("annotate", "experimental", "operator_schemas", "passes")
-
-
-def __getattr__(name: str):
-    """Imports a module of this package at its first use."""
-    if name in _LAZY:
-        import importlib
-
-        return importlib.import_module(f"teletensor.fx.{name}")
-    raise AttributeError(f"module 'teletensor.fx' has no attribute {name!r}")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from ...._lazy import lazy_attributes
 from ...._not_implemented import not_implemented
-from .backend_config import BackendConfig, BackendPatternConfig, DTypeConfig, DTypeWithConstraints, ObservationType
-from .native import (
-    get_fbgemm_backend_config,
-    get_native_backend_config,
-    get_native_backend_config_dict,
-    get_x86_backend_config,
-)
 
+# Imported when they are used, as those of the package around.
+_NAMES = {
+    "backend_config": "BackendConfig BackendPatternConfig DTypeConfig DTypeWithConstraints ObservationType",
+    "native": "get_fbgemm_backend_config get_native_backend_config get_native_backend_config_dict get_x86_backend_config",
+}
+__getattr__, __dir__ = lazy_attributes(globals(), tuple(_NAMES), _NAMES)
 __all__ = [
     "BackendConfig", "BackendPatternConfig", "DTypeConfig", "DTypeWithConstraints", "ObservationType", "get_fbgemm_backend_config",
     "get_native_backend_config", "get_native_backend_config_dict", "get_x86_backend_config",
