@@ -168,6 +168,17 @@ def _copied_object(ex: Any, value: ObjectValue, of: Callable[[Value], Value]) ->
     return made
 
 
+def named_tuple(ex, args, kwargs):
+    """collections.namedtuple() of constants: the class is made by the capture, and the same in all calls, as in PyTorch."""
+    values = [ex.python_value(v) for v in args]
+    keywords = {"module": ex.frame.function.globals.get("__name__"), **{k: ex.python_value(v) for k, v in kwargs.items()}}
+    try:
+        cls = collections.namedtuple(*values, **keywords)
+    except (TypeError, ValueError) as e:
+        return raise_(type(e), str(e))
+    return ex.wrap(cls, constant(cls))
+
+
 def deep_copy(ex, args, kwargs):
     if len(args) != 1 or kwargs:
         raise Break("deepcopy() with a memo")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import collections.abc
+import collections
 import contextlib
 import copy
 import dis
@@ -139,6 +139,7 @@ class Executor(
         functools.update_wrapper: _builtins.update_wrapper, inspect.signature: _builtins.signature,
         **{f: _builtins.parts_of_annotation(f) for f in (typing.get_args, typing.get_origin)},
         copy.copy: _handlers.handlers[copy.copy], copy.deepcopy: _builtin_containers.deep_copy,
+        collections.namedtuple: _builtin_containers.named_tuple,
         **_loaded_operators.FUNCTIONS, **_builtin_trees.FUNCTIONS, **FUNCTIONS_OF_UNBACKED,
         **SYMBOLIC_FUNCTIONS,
     }
