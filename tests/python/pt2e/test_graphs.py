@@ -19,7 +19,8 @@ def names(torch):
     from teletensor.ao.quantization import quantizer
     from teletensor.ao.quantization.quantizer import arm_inductor_quantizer, x86_inductor_quantizer, xnnpack_quantizer
 
-    return {**vars(quantizer), **vars(arm_inductor_quantizer), **vars(x86_inductor_quantizer), **vars(xnnpack_quantizer)}
+    names = {name: getattr(quantizer, name) for name in quantizer.__all__}
+    return {**names, **vars(arm_inductor_quantizer), **vars(x86_inductor_quantizer), **vars(xnnpack_quantizer)}
 
 
 def prepared(torch, name, kind, is_qat=False):
