@@ -170,7 +170,7 @@ def _operation(sign: str) -> Callable:
 
 
 def _required(operand: Any) -> Any:
-    """A number as Python's, which runs are required to have."""
+    """Returns the value of a symbolic number as an int or float. Every later run of the Program must have the same value."""
     return float(operand) if type(operand) is SymFloat else int(operand) if type(operand) is _C.SymInt else operand
 
 
@@ -191,7 +191,7 @@ def _by_positive(operand: Any) -> Any:
 
 
 def _direction(sign: str, operands: tuple) -> int:
-    """Of an operation's result. 1: it does not decrease while its only SymInt >= 1 grows; -1: it does not increase; 0: not known."""
+    """How a result depends on its only SymInt, from 1 upwards. 1: it never decreases; -1: it never increases; 0: unknown."""
     signs = [v._direction if type(v) is SymFloat else 1 if type(v) is _C.SymInt else None for v in operands]
     numbers = [None if s is not None else v for s, v in zip(signs, operands)]
     if sign in ("float", "sqrt"):

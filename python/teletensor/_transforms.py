@@ -29,7 +29,7 @@ next_number = itertools.count(1).__next__
 
 
 def batched(tensor: Any) -> Any:
-    """A tensor of which each entry of all running vmaps has its own, for gradients with respect to it."""
+    """Expands the tensor so that each entry of every running vmap has a copy, and a gradient, of its own."""
     return running.levels[-1].batched(tensor) if running.levels else tensor
 
 

@@ -233,7 +233,7 @@ int64_t ModelPublisher::add(const Principal& caller, const PublishModelRequest& 
       } catch (const std::exception&) {  // the disk is full: the model is then served with the default configuration
       }
     }
-    repository_.load(request.name(), "", caller.name).IgnoreError();  // as it was before
+    repository_.load(request.name(), "", caller.name).IgnoreError();  // serves the former version again
   };
   fs::create_directory(model);
   if (is_new) write_file(model / kOwnerFile, caller.name);

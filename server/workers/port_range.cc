@@ -14,7 +14,7 @@
 namespace tt::server {
 namespace {
 
-constexpr int kAttempts = 32;  // of the system's choice
+constexpr int kAttempts = 32;  // ports that the system chooses
 
 uint32_t port_of(int fd) {
   sockaddr_storage bound{};

@@ -297,7 +297,7 @@ class Attributes:
             raise Break("a property whose accessor is not a function in Python")
 
     def bind(self, found: Any, value: Value, cls: type, name: str, getter: Any) -> Value:
-        """What an attribute of the class is as an attribute of the value."""
+        """Binds an attribute that was found in the class to the value, as Python does: a function becomes a method."""
         if isinstance(found, types.FunctionType):
             return MethodValue(self.wrap_class_function(found), value)
         if isinstance(found, staticmethod):

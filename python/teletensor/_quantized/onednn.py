@@ -137,7 +137,7 @@ def _check_bias(bias: Tensor | None, outputs: int) -> None:
 
 @_operator("qlinear_prepack(Tensor weight, int[]? x_shape) -> Tensor")
 def qlinear_prepack(weight: Tensor, _x_shape: Any) -> Tensor:
-    """The weight of qlinear_pointwise(), of the sizes (inputs, outputs), from one of (outputs, inputs). A copy."""
+    """Copies a weight of the sizes (outputs, inputs) to the layout of qlinear_pointwise(), (inputs, outputs)."""
     _require(weight.dtype in _WEIGHTS, "Weight should be of type int8 or float8_e4m3fn")
     _require(weight.dim() == 2, f"[onednn::qlinear_prepack] expected a matrix, got {weight.dim()} dimensions")
     return weight.detach().contiguous().clone().t()

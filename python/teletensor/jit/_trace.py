@@ -55,7 +55,7 @@ class _Recorder(TorchDispatchMode):
         super().__init__()
         self._graph, self._state, self._force_outplace = graph, state, force_outplace
         self._values: dict[int, Value] = {}  # by the tensor's handle
-        self._kept: list[Tensor] = []  # so that no handle is used twice
+        self._kept: list[Tensor] = []  # keeps their handles from being reused by other tensors
         self._in_composite = False
 
     def set(self, tensor: Tensor, value: Value) -> None:

@@ -110,7 +110,7 @@ def test_positions_stay_ordered_after_many_insertions():
     chosen = random.Random(0)
     nodes = [n["x"]]
     for _ in range(2000):
-        with graph.inserting_after(n["x"]):  # always at one place, which leaves no free position between two
+        with graph.inserting_after(n["x"]):  # always at the same place, so that the numbers of neighbouring positions become adjacent
             nodes.append(graph.call_function(operator.neg, (n["x"],)))
     for node in chosen.sample(nodes[1:], 200):
         chosen.choice(nodes[1:]).append(node)

@@ -151,7 +151,7 @@ class Builder:
         self._upload(plan, prefix)
 
     def _upload(self, plan: Plan, prefix: str) -> None:
-        """Moves the constants that operators of the engine read to the store."""
+        """Moves constants to the store, if operators of the engine read them."""
         wanted = {
             name
             for step in plan.steps
