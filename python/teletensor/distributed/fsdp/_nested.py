@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from ..._C import Tensor
 
@@ -32,11 +32,6 @@ def tensors_in(value) -> list[Tensor]:
     found: list[Tensor] = []
     map_tensors(lambda t: found.append(t) or t, value)
     return found
-
-
-def with_tensors(value, tensors: Iterator[Tensor]):
-    """Returns a copy of the containers with other tensors."""
-    return map_tensors(lambda _: next(tensors), value)
 
 
 def results_in(value) -> list[Tensor]:
