@@ -7,7 +7,8 @@
 
 namespace tt::autograd {
 
-// Null if the operator is no custom one or declares no formula. The result is kept as long as the process. Thread-safe.
+// Returns null if the operator is not a custom one or declares no formula. The result lives as long as the process.
+// Thread-safe.
 const Gradient* find_custom_gradient(uint16_t op);
 
 }  // namespace tt::autograd

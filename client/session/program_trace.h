@@ -48,7 +48,7 @@ struct TraceOptions {
 // every run, or required of it (traced_sizes.h). What it computes from values and other metadata becomes constant.
 class ProgramTrace {
  public:
-  // In the handles of values of traces.
+  // The bit that is set in the handles of values that only exist while a function is traced.
   static constexpr uint64_t kTracedHandle = uint64_t{1} << 63;
   // `examples` determine the metadata of the inputs. Throws Error (RuntimeError) if this thread is tracing already.
   ProgramTrace(Ref<Session> session, absl::Span<const Tensor> examples, const TraceOptions& options = {});

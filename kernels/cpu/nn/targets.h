@@ -9,7 +9,8 @@
 
 namespace tt::cpu {
 
-// The likelihoods' shape with the targets. The constructor throws Error (IndexError) if a target is out of range.
+// The targets of a loss over classes, and how its scores are laid out. The constructor throws Error (IndexError) if a
+// target is out of range.
 struct Targets {
   ClassShape shape;
   Tensor target;
