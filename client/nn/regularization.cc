@@ -125,21 +125,7 @@ Tensor soft_margin_loss(const Tensor& input, const Tensor& target, const SoftMar
   return ops::soft_margin_loss(input, target, o.reduction());
 }
 Tensor multi_margin_loss(const Tensor& input, const Tensor& target, const MultiMarginLossOptions& o) {
-  if (o.p() != 1 && o.p() != 2) throw ValueError("only p == 1 and p == 2 supported");
-  if (input.dim() < 1 || input.dim() > 2 || target.dim() > 1 ||
-      target.numel() != (input.dim() == 2 ? input.size(0) : 1)) {
-    throw RuntimeError("target tensor should be 1-D with size equal to the batch size, got " +
-                       tt::to_string(target.sizes().span()));
-  }
-  const Tensor rows = input.dim() == 2 ? input : input.unsqueeze(0), classes = target.reshape({-1, 1});
-  if (o.weight().defined() && (o.weight().dim() != 1 || o.weight().numel() != rows.size(1)))
-    throw RuntimeError("inconsistent weight size, expected " + std::to_string(rows.size(1)));
-  Tensor gaps = (o.margin() - rows.gather(1, classes) + rows).clamp_min(0);
-  if (o.p() == 2) gaps = gaps * gaps;
-  if (o.weight().defined()) gaps = gaps * o.weight().index_select(0, classes.flatten()).unsqueeze(1);
-  const Tensor losses =
-      gaps.masked_fill(ops::one_hot(classes.flatten(), rows.size(1)).to(kBool), 0).sum(1) / rows.size(1);
-  return reduced(input.dim() == 2 ? losses : losses.squeeze(0), o.reduction());
+  return ops::multi_margin_loss(input, target, o.p(), o.margin(), o.weight(), o.reduction());
 }
 Tensor cosine_embedding_loss(const Tensor& x1, const Tensor& x2, const Tensor& target,
                              const CosineEmbeddingLossOptions& o) {

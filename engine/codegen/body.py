@@ -17,7 +17,7 @@ _DIVIDES = re.compile(r"\b(?:floor_divide|trunc_divide|remainder|fmod)\(\s*\w+\s
 
 
 # Headers in kernels/common/math with the functions that bodies may call.
-VOCABULARY = ("scalar_math.h", "half_math.h", "special_math.h", "complex_math.h", "complex_libm.h")
+VOCABULARY = ("scalar_math.h", "half_math.h", "special_math.h", "complex_math.h", "complex_libm.h", "binary_parts.h")
 
 # Expressions that give the same bits for signed and unsigned integers.
 _SIGNLESS = re.compile(r"^(?:[\w\s+\-*&|^~(),]|==|!=)*$")

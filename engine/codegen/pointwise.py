@@ -26,6 +26,7 @@ from .schema import HEADER
 # The functions are distributed over this many files by id, so that no file takes long to compile and adding an operator
 # recompiles only one file.
 NUM_FILES = 8
+BINARY_PARTS = ("frexp_mantissa", "frexp_exponent")  # functions of binary_parts.h, which few files include
 
 # Functions that take about as long as an addition.
 _CHEAP = set(
@@ -159,6 +160,8 @@ def emit_file(operators: list[Operator], index: int, functions: set[str], with_l
             f"  static const PointwiseRow rows[] = {{\n{''.join(rows)}  }};\n  return {{rows, {len(rows)}}};\n"
         )
     own = "".join(f'#include "kernels/{header}"\n' for header in LOOPS) if used else ""
+    if any(f"{name}(" in text for name in BINARY_PARTS for text in texts):
+        own += '#include "kernels/common/math/binary_parts.h"\n'
     named = "".join(f"using cpu::TT_ISA::loop_of_{name};\n" for name in sorted(used))
     return f"""{HEADER}#include "engine/schema/op_ids.h"
 {own}#include "kernels/cpu/isa/padded.h"

@@ -20,6 +20,16 @@ Tensor along_channel(const Tensor& values, int64_t ndim, int64_t channel) {
   return ops::reshape(values, sizes);
 }
 
+// All dimensions but one.
+Sizes all_but(const Tensor& input, int64_t dim) {
+  Sizes rest;
+  const int64_t kept = shape_rules::wrap_dim(dim, input.dim());
+  for (int64_t d = 0; d < input.dim(); ++d) {
+    if (d != kept) rest.push_back(d);
+  }
+  return rest;
+}
+
 bool is_one(const Scalar& number) { return number.to_complex() == 1.0; }
 
 }  // namespace
@@ -258,6 +268,36 @@ Tensor stored_as(const Tensor& losses, const Tensor& like) {
   return losses.dtype() == like.dtype() ? losses : ops::to_dtype(losses, like.dtype());
 }
 
+Tensor renormalize(const Tensor& input, const Scalar& p, int64_t dim, const Scalar& maxnorm) {
+  const DType real = to_real(input.dtype());
+  const Tensor norms = ops::vector_norm(input, p.to_double(), all_but(input, dim), true,
+                                        is_reduced_floating(real) ? DType::kFloat32 : real);
+  const Tensor reduced = ops::true_divide(maxnorm, ops::add(norms, 1e-7));
+  const Tensor factor = ops::where(ops::gt(norms, maxnorm), reduced, 1.0);
+  return ops::mul(input, ops::to_dtype(factor, real));
+}
+
+Tensor slice_norms(const Tensor& v, int64_t order, int64_t dim) {
+  const auto ord = static_cast<double>(order);
+  if (dim == -1) return ops::vector_norm(v, ord);
+  const Sizes rest = all_but(v, dim);
+  return rest.empty() ? ops::abs(v) : ops::vector_norm(v, ord, rest, true);  // an empty list means all dimensions
+}
+
+Tensor fake_quantize_channels(const Tensor& input, const Tensor& scale, const Tensor& zero_point, int64_t axis,
+                              int64_t quant_min, int64_t quant_max) {
+  const int64_t channel = shape_rules::wrap_dim(axis, input.dim());
+  const Tensor scales = along_channel(ops::detach(scale), input.dim(), channel);
+  const Tensor points = along_channel(ops::detach(zero_point), input.dim(), channel);
+  if (!is_floating(zero_point.dtype())) return ops::fake_quantize_affine(input, scales, points, quant_min, quant_max);
+  const Tensor x = ops::detach(input);
+  const Tensor rounded = ops::round_half_even(ops::add(ops::mul(x, ops::reciprocal(scales)), points));
+  const Tensor inside = ops::logical_and(ops::ge(rounded, quant_min), ops::le(rounded, quant_max));
+  const Tensor limited = ops::clamp_between(rounded, quant_min, quant_max);
+  const Tensor values = ops::to_dtype(ops::mul(ops::sub(limited, points), scales), input.dtype());
+  return ops::where(inside, ops::add(values, ops::sub(input, x)), values);  // the gradient of the identity inside
+}
+
 Tensor reduce_loss(const Tensor& losses, std::string_view reduction) {
   if (reduction == "none") return losses;
   return reduction == "sum" ? ops::sum(losses) : ops::mean(losses);
@@ -325,6 +365,36 @@ Tensor poisson_loss(const Tensor& input, const Tensor& target, bool log_input, b
 Tensor gaussian_loss(const Tensor& input, const Tensor& target, const Tensor& var, bool full, double eps) {
   const Tensor losses = ops::gaussian_nll(input, target, ops::at_least(var, eps));
   return full ? ops::add(losses, 0.5 * std::log(2 * kPi)) : losses;
+}
+
+Tensor multi_margin(const Tensor& input, const Tensor& target, int64_t p, double margin, const Tensor& weight) {
+  const bool is_batch = input.dim() == 2;
+  const Tensor rows = is_batch ? input : ops::reshape(input, Sizes{1, -1});
+  const Tensor classes = ops::reshape(target, Sizes{-1, 1});
+  const Tensor differences = ops::shifted_difference(rows, ops::gather(rows, 1, classes), margin);
+  Tensor gaps = ops::clamp_min(differences, int64_t{0});
+  if (p == 2) gaps = ops::square(gaps);
+  if (weight) gaps = ops::mul(gaps, ops::unsqueeze(ops::index_select(weight, 0, ops::reshape(target, Sizes{-1})), 1));
+  const Tensor others = ops::scatter_value(gaps, 1, classes, 0.0);
+  const Tensor losses = ops::true_divide(ops::sum(others, Sizes{1}), rows.size(1));
+  return is_batch ? losses : ops::reshape(losses, target.sizes());
+}
+
+Tensor multilabel_margin(const Tensor& input, const Tensor& target) {
+  const bool is_batch = input.dim() == 2;
+  const Tensor rows = is_batch ? input : ops::reshape(input, Sizes{1, -1});
+  const Tensor labels = is_batch ? target : ops::reshape(target, Sizes{1, -1});
+  // The classes before the first negative one.
+  const Tensor precede = ops::cumprod(ops::to_dtype(ops::ge(labels, int64_t{0}), DType::kInt64), 1);
+  const Tensor indices = ops::clamp_min(labels, int64_t{0});
+  // Adds counts instead of writing flags, because a missing target has index 0, which may also be a target.
+  const Tensor counts = ops::scatter_add(ops::zeros(rows.sizes(), DType::kInt64, rows.device()), 1, indices, precede);
+  const Tensor counted = ops::logical_and(ops::unsqueeze(precede, 2), ops::unsqueeze(ops::eq(counts, int64_t{0}), 1));
+  const Tensor targets = ops::unsqueeze(ops::gather(rows, 1, indices), 2);
+  const Tensor gaps = ops::clamp_min(ops::shifted_difference(ops::unsqueeze(rows, 1), targets, 1.0), int64_t{0});
+  const Tensor sums = ops::sum(ops::masked_fill(gaps, ops::logical_not(counted), 0.0), Sizes{1, 2});
+  const Tensor losses = ops::true_divide(sums, rows.size(1));
+  return is_batch ? losses : ops::reshape(losses, Sizes{});
 }
 
 Tensor triplet_margin(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin, double p,

@@ -27,6 +27,11 @@ Tensor pairwise_distances(const Tensor& x1, const Tensor& x2, double p, std::opt
 double epsilon(DType dtype);
 Tensor rms_normalize(const Tensor& input, SizesView normalized_shape, const Tensor& weight, double eps);
 
+Tensor renormalize(const Tensor& input, const Scalar& p, int64_t dim, const Scalar& maxnorm);
+Tensor slice_norms(const Tensor& v, int64_t order, int64_t dim);  // of all elements if dim is -1
+Tensor fake_quantize_channels(const Tensor& input, const Tensor& scale, const Tensor& zero_point, int64_t axis,
+                              int64_t quant_min, int64_t quant_max);
+
 // Losses.
 int64_t class_dim(const Tensor& input);
 // |input - target|.
@@ -45,6 +50,8 @@ Tensor cosine_embedding(const Tensor& input1, const Tensor& input2, const Tensor
                         std::string_view reduction);
 Tensor poisson_loss(const Tensor& input, const Tensor& target, bool log_input, bool full, double eps);
 Tensor gaussian_loss(const Tensor& input, const Tensor& target, const Tensor& var, bool full, double eps);
+Tensor multi_margin(const Tensor& input, const Tensor& target, int64_t p, double margin, const Tensor& weight);
+Tensor multilabel_margin(const Tensor& input, const Tensor& target);
 Tensor triplet_margin(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin, double p,
                       double eps, bool swap);
 

@@ -1,4 +1,4 @@
-// Functions called by the composites of sampling, scattering, scans and order statistics, in addition to operators.
+// Functions called by the composites of sampling, scattering, scans and statistics, in addition to operators.
 #pragma once
 
 #include "engine/composites/composites.h"
@@ -27,6 +27,12 @@ Tensor cumulative_logsumexp(const Tensor& input, int64_t dim);
 Tensor trapezoid_sum(const Tensor& y, const Tensor& x, double dx, int64_t dim);
 Tensor trapezoids(const Tensor& y, const Tensor& x, double dx, int64_t dim);
 Tensor histogram_counts(const Tensor& input, int64_t bins, double min, double max);
+// For columns that are observations; absent weights are undefined.
+Tensor covariance(const Tensor& input, int64_t correction, const Tensor& fweights, const Tensor& aweights);
+Tensor correlation(const Tensor& input);
+Tensor vandermonde(const Tensor& x, std::optional<int64_t> columns, bool increasing);
+// Over the given dimensions, or over all if none are given, of the bits of int64 or float64.
+Tensor exclusive_or_of_bits(const Tensor& input, std::optional<absl::Span<const int64_t>> dims, bool keepdim);
 Tensor rotate_90(const Tensor& input, int64_t k, SizesView dims);
 
 // Uniform numbers in [0, 1) of input's shape: float64 for a float64 input, else float32, because the tails of a

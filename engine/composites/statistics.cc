@@ -1,9 +1,11 @@
 // Scattering with reductions, and order statistics (sampling.h).
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "engine/composites/sampling.h"
 #include "engine/dispatch/ops.h"
+#include "engine/schema/default_float.h"
 #include "engine/schema/rules/shape_rules.h"
 
 namespace tt::composites {
@@ -217,6 +219,86 @@ Tensor histogram_counts(const Tensor& input, int64_t bins, double min, double ma
       ops::to_dtype(ops::masked_fill(ops::mul(part, bins), ops::logical_not(inside), 0.0), DType::kInt64), int64_t{0},
       bins - 1);
   return ops::scatter_add(none, 0, bin, ops::to_dtype(inside, x.dtype()));
+}
+
+Tensor covariance(const Tensor& input, int64_t correction, const Tensor& fweights, const Tensor& aweights) {
+  DType dtype = is_integral(input.dtype()) ? default_float() : input.dtype();
+  if (aweights) dtype = promote(dtype, aweights.dtype());
+  const Tensor matrix = input.dim() < 2 ? ops::reshape(input, Sizes{1, input.numel()}) : input;
+  const Tensor rows = ops::to_dtype(matrix, dtype);
+  Tensor result;
+  const auto product = [](const Tensor& left, const Tensor& right) {
+    return ops::matmul(left, ops::conj_physical(ops::transpose(right, 0, 1)));
+  };
+  if (!fweights && !aweights) {
+    const Tensor centered = ops::sub(rows, ops::mean(rows, Sizes{1}, true));
+    const double freedom = static_cast<double>(rows.size(1)) - static_cast<double>(correction);
+    result = ops::true_divide(product(centered, centered), std::max(freedom, 0.0));
+  } else {
+    const Tensor both = !aweights ? fweights : !fweights ? aweights : ops::mul(fweights, aweights);
+    const Tensor weights = ops::reshape(both, Sizes{-1}), total = ops::sum(weights);
+    const Tensor mean = ops::true_divide(ops::sum(ops::mul(rows, weights), Sizes{1}, true), total);
+    const Tensor centered = ops::sub(rows, mean);
+    Tensor freedom = ops::sub(total, correction);
+    if (aweights && correction != 0) {
+      const Tensor squares = ops::sum(ops::mul(weights, ops::reshape(aweights, Sizes{-1})));
+      freedom = ops::sub(total, ops::true_divide(ops::mul(squares, correction), total));
+    }
+    result = ops::true_divide(product(ops::mul(centered, weights), centered), ops::clamp_min(freedom, int64_t{0}));
+  }
+  return rows.size(0) == 1 ? ops::reshape(result, Sizes{}) : result;
+}
+
+Tensor correlation(const Tensor& input) {
+  const Tensor c = covariance(input, 1, Tensor(), Tensor());
+  if (c.dim() == 0) return ops::true_divide(c, c);
+  const Tensor deviations = ops::sqrt(ops::clone(ops::diagonal(c)));
+  const Tensor scaled =
+      ops::true_divide(ops::true_divide(c, ops::unsqueeze(deviations, 1)), ops::unsqueeze(deviations, 0));
+  const auto limited = [](const Tensor& part) { return ops::clamp_between(part, int64_t{-1}, int64_t{1}); };
+  if (category(scaled.dtype()) != Category::kComplex) return limited(scaled);
+  return ops::complex(limited(ops::real(scaled)), limited(ops::imag(scaled)));
+}
+
+Tensor vandermonde(const Tensor& x, std::optional<int64_t> columns, bool increasing) {
+  const Tensor powers = ops::arange(columns.value_or(x.numel()), DType::kInt64, x.device());
+  return ops::pow(ops::unsqueeze(x, -1), increasing ? powers : ops::flip(powers, Sizes{0}));
+}
+
+Tensor exclusive_or_of_bits(const Tensor& input, std::optional<absl::Span<const int64_t>> dims, bool keepdim) {
+  const bool is_real = is_floating(input.dtype());
+  const Tensor bits = is_real
+                          ? ops::view_of_dtype(ops::to_dtype(ops::contiguous(input), DType::kFloat64), DType::kInt64)
+                          : ops::to_dtype(input, DType::kInt64);
+  const int64_t ndim = bits.dim();
+  std::vector<bool> reduced(static_cast<size_t>(ndim), !dims || dims->empty());
+  if (dims && ndim > 0) {
+    for (const int64_t dim : *dims) reduced[static_cast<size_t>(shape_rules::wrap_dim(dim, ndim))] = true;
+  }
+  Sizes order, kept, result;
+  int64_t length = 1;
+  for (int64_t d = 0; d < ndim; ++d) {
+    if (reduced[static_cast<size_t>(d)]) {
+      length *= bits.size(d);
+      if (keepdim) result.push_back(1);
+    } else {
+      order.push_back(d);
+      kept.push_back(bits.size(d));
+      result.push_back(bits.size(d));
+    }
+  }
+  if (length == 0) return ops::zeros(result, DType::kUInt64, input.device());
+  for (int64_t d = 0; d < ndim; ++d) {
+    if (reduced[static_cast<size_t>(d)]) order.push_back(d);
+  }
+  kept.push_back(length);
+  Tensor rest = ops::reshape(ops::permute(bits, order), kept);
+  if (length == 1) rest = ops::clone(rest);           // the result is not a view
+  for (int64_t n = length; n > 1; n = (n + 1) / 2) {  // combines the first half with the second
+    const Tensor half = ops::bitwise_xor(ops::narrow(rest, -1, 0, n / 2), ops::narrow(rest, -1, n / 2, n / 2));
+    rest = n % 2 != 0 ? ops::cat({half, ops::narrow(rest, -1, n - 1, 1)}, -1) : half;
+  }
+  return ops::view_of_dtype(ops::reshape(rest, result), DType::kUInt64);
 }
 
 Tensor uniform_numbers(const Tensor& input) {

@@ -13,9 +13,6 @@ from typing import Any, Callable
 from . import _C
 from ._C import Tensor
 
-_LOSSES = (
-    "multilabel_margin_loss", "multi_margin_loss",
-)
 _POOLING = (
     "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "fractional_max_pool2d",
     "fractional_max_pool2d_with_indices", "fractional_max_pool3d", "fractional_max_pool3d_with_indices", "max_unpool2d",
@@ -32,13 +29,13 @@ _MAIN = (
     "geqrf", "inverse", "pinverse", "ormqr", "orgqr", "svd", "lu_solve", "triangular_solve", "cholesky_inverse",
     "cholesky_solve", "stft", "lu",
 )  # fmt: skip
-_CPU, _BOTH = ("float32", None), ("float32", "float32")
+_CPU = ("float32", None)
 
 # By module, then by name.
 LISTS: dict[str, dict[str, tuple]] = {
     "teletensor": {
-        **dict.fromkeys(_LOSSES, _BOTH), **dict.fromkeys(_MAIN, _CPU),
-        "pdist": (None, "float32"), "renorm": (None, "float32"), "norm": (None, "float32"),
+        **dict.fromkeys(_MAIN, _CPU),
+        "pdist": (None, "float32"), "norm": (None, "float32"),
         "chain_matmul": (None, "lower"), "einsum": (None, "lower"), "tensordot": (None, "widest"), "vdot": (None, "widest"),
     },
     "teletensor.functional": {
@@ -46,7 +43,7 @@ LISTS: dict[str, dict[str, tuple]] = {
         "stft": _CPU, "lu": _CPU,
     },
     "teletensor.nn.functional": {
-        **dict.fromkeys(_LOSSES, _BOTH), **dict.fromkeys(_POOLING, _CPU),
+        **dict.fromkeys(_POOLING, _CPU),
         "cross_entropy": ("float32", None), "multilabel_soft_margin_loss": (None, "float32"),
         "instance_norm": (None, "as given"), "interpolate": ("as given", "float32"), "pad": ("padding", None),
         "pdist": (None, "float32"),

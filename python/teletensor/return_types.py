@@ -15,7 +15,7 @@ from .linalg import _results, _roots  # noqa: F401 - the same
 
 # Arguments after the tensor in a call that returns the type.
 _CALLS: dict[str, tuple[Any, ...]] = {
-    "aminmax": (), "cummax": (0,), "cummin": (0,), "kthvalue": (1, 0), "max": (0,), "median": (0,), "min": (0,), "mode": (0,),
+    "aminmax": (), "cummax": (0,), "cummin": (0,), "frexp": (), "kthvalue": (1, 0), "max": (0,), "median": (0,), "min": (0,), "mode": (0,),
     "nanmedian": (0,), "sort": (0,), "topk": (1,),
 }  # fmt: skip
 _NAMES = [*_CALLS, *KINDS]

@@ -76,6 +76,15 @@ def choose_quantization_params(input, quant_min: int, quant_max: int):
     return scale, int(np.clip(np.rint(point), quant_min, quant_max))
 
 
+def fake_quantize_channels(input, scale, zero_point, axis: int, quant_min: int, quant_max: int):
+    """fake_quantize with a scale and a zero point per entry of an axis; fractional zero points are added before rounding."""
+    sizes = [-1 if a == axis % np.ndim(input) else 1 for a in range(np.ndim(input))]
+    scale, point = np.reshape(scale, sizes), np.reshape(zero_point, sizes)
+    if not np.issubdtype(point.dtype, np.floating):
+        return fake_quantize(input, scale, point, quant_min, quant_max)
+    return (np.clip(np.rint(input * (1 / scale) + point), quant_min, quant_max) - point) * scale
+
+
 def fake_quantize_scale_gradient(grad, input, scale, zero_point, quant_min: int, quant_max: int):
     """The derivative of fake quantization with respect to the scale, times grad."""
     rounded = np.rint(input * (1 / scale))
@@ -694,3 +703,56 @@ def jagged_attention(query, key, value, query_offsets, key_offsets, is_causal: b
         for q, k in pairs
     ]  # fmt: skip
     return tuple(np.concatenate([p[i] for p in parts], axis=1) for i in (0, 1))
+
+
+def covariance(x, correction: int, fweights, aweights):
+    """The covariance matrix of the rows, by sums over the observations."""
+    x = np.atleast_2d(x)
+    if fweights is None and aweights is None:
+        return np.squeeze(np.cov(x, ddof=correction))
+    return np.squeeze(np.cov(x, ddof=correction, fweights=fweights, aweights=aweights))
+
+
+def correlation(x):
+    """The correlation matrix of the rows."""
+    return np.squeeze(np.corrcoef(np.atleast_2d(x)))
+
+
+def frexp(x):
+    """The mantissas, and the exponents as int32."""
+    mantissa, exponent = np.frexp(x)
+    return mantissa, np.where(np.isfinite(x), exponent, 0).astype(np.int32)
+
+
+def hash_of(x, axis, keepdims: bool):
+    """The exclusive or of the bits of float64 or int64 numbers, as uint64."""
+    x = np.asarray(x, np.float64 if np.issubdtype(np.asarray(x).dtype, np.floating) else np.int64)
+    bits = x.view(np.uint64)
+    return np.bitwise_xor.reduce(bits, axis=axis if axis is None else tuple(axis), keepdims=keepdims)
+
+
+def renorm(x, p: float, dim: int, maxnorm: float):
+    """The slices along dim, divided by what their norm exceeds maxnorm."""
+    norms = vector_norm(x, p, axes_but(x, dim % np.ndim(x)), True)
+    return x * np.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1)
+
+
+def multi_margin(x, target, p: int, margin: float, weight):
+    """The losses of the rows, or of one vector."""
+    rows, classes = np.atleast_2d(x), np.reshape(target, -1)
+    chosen = rows[np.arange(len(rows)), classes]
+    gaps = np.maximum(margin - chosen[:, None] + rows, 0) ** p * (1 if weight is None else weight[classes][:, None])
+    gaps[np.arange(len(rows)), classes] = 0
+    losses = gaps.sum(1) / rows.shape[1]
+    return losses if np.ndim(x) == 2 else losses.reshape(np.shape(target))
+
+
+def multilabel_margin(x, target):
+    """The losses of the rows, or of one vector."""
+    losses = []
+    for row, labels in zip(np.atleast_2d(x), np.atleast_2d(target)):
+        count = next((i for i, label in enumerate(labels) if label < 0), len(labels))
+        targets = set(labels[:count].tolist())
+        others = [row[c] for c in range(len(row)) if c not in targets]
+        losses.append(sum(max(0.0, 1 - row[t] + other) for t in labels[:count] for other in others) / len(row))
+    return np.asarray(losses) if np.ndim(x) == 2 else np.asarray(losses[0])

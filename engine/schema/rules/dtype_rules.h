@@ -158,6 +158,9 @@ DType mean(const Arg& input, std::optional<DType> given);
 DType any_all(const Arg& input);   // for any and all: uint8 is kept
 DType variance(const Arg& input);  // var, std
 DType vector_norm(const Arg& input, std::optional<DType> given);
+DType hashed(const Arg& input);  // uint64; refuses complex numbers
+// The dtype of a covariance, after the checks of the dtypes of integral and floating-point weights.
+DType covariance(const Arg& input, const Arg& fweights = Arg(), const Arg& aweights = Arg());
 DType median(const Arg& input);
 DType argmax(const Arg& input);
 
@@ -204,6 +207,8 @@ DType resampled(const Arg& input);                       // floating or uint8
 DType at_least_float32(const Arg& input);                // dtype of means, deviations and logarithms
 DType norm_weight(const Arg& input, const Arg& weight);  // the dtype of a norm's weight, or its default
 DType nll_loss(const Arg& input, const Arg& target, const Arg& weight);
+DType multi_margin_loss(const Arg& input, const Arg& target, const Arg& weight);
+DType multilabel_margin_loss(const Arg& input, const Arg& target);
 // The dtypes of losses that PyTorch writes into a tensor of the dtype of the input, or of the target: the promoted
 // dtype must be castable to it. All of them must be floating.
 DType loss_of_input(const Arg& input, const Arg& target);

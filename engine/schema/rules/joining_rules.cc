@@ -230,6 +230,11 @@ Sizes diag(const Arg& input, int64_t diagonal) {
   return {n, n};
 }
 
+Sizes diagflat(const Arg& input, int64_t offset) {
+  const int64_t n = checked_add(meta(input).numel(), distance_from_main(offset));
+  return {n, n};
+}
+
 Sizes diag_embed(const Arg& input, int64_t offset, int64_t dim1, int64_t dim2) {
   int64_t n = meta(input).dim() + 1;
   check(ErrorKind::kIndex, meta(input).dim() > 0, "diag_embed needs at least one dimension");

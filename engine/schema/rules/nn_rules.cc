@@ -258,6 +258,32 @@ Sizes nll_loss(const Arg& input, const Arg& target, const Arg& weight, std::stri
   return reduction == "none" ? t : Sizes{};
 }
 
+Sizes multi_margin_loss(const Arg& input, const Arg& target, int64_t p, const Arg& weight, std::string_view reduction) {
+  check_reduction(reduction);
+  check(ErrorKind::kValue, p == 1 || p == 2, "only p == 1 and p == 2 supported");
+  const Sizes& x = sizes_of(input);
+  const Sizes& t = sizes_of(target);
+  check(!x.empty() && x.size() <= 2 && t.size() <= 1 && count(t) == (x.size() == 2 ? x[0] : 1),
+        "target tensor should be 1-D with size equal to the batch size. Expected target size [",
+        x.size() == 2 ? x[0] : 1, "] but got ", t);
+  if (!weight.is_none()) {
+    check(ErrorKind::kValue, sizes_of(weight).size() == 1, "weight must be one-dimensional");
+    check(sizes_of(weight)[0] == x.back(), "inconsistent weight size, expected ", x.back(), " but got ",
+          sizes_of(weight));
+  }
+  if (reduction != "none") return {};
+  return x.size() == 2 ? Sizes{x[0]} : t;
+}
+
+Sizes multilabel_margin_loss(const Arg& input, const Arg& target, std::string_view reduction) {
+  check_reduction(reduction);
+  const Sizes& x = sizes_of(input);
+  check(x == sizes_of(target), "inconsistent target size: ", sizes_of(target), " for input of size: ", x);
+  check(x.size() <= 2 && (x.empty() || x.back() != 0),
+        "Expected non-empty vector or matrix with optional 0-dim batch size, but got: ", x);
+  return reduction == "none" && x.size() == 2 ? Sizes{x[0]} : Sizes{};
+}
+
 Sizes loss(const Arg& input, const Arg& target, std::string_view reduction) {
   check_reduction(reduction);
   Sizes sizes = broadcast(input, target);
@@ -451,6 +477,19 @@ DType resampled(const Arg& input) {
 DType at_least_float32(const Arg& input) { return same(input) == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32; }
 
 DType norm_weight(const Arg& input, const Arg& weight) { return weight.is_none() ? same(input) : same(weight); }
+
+DType multi_margin_loss(const Arg& input, const Arg& target, const Arg& weight) {
+  const DType t = multilabel_margin_loss(input, target);
+  check(weight.is_none() || same(weight) == t, "expected weight to have input's dtype ", name(t), ", got ",
+        weight.is_none() ? "" : name(same(weight)));
+  return t;
+}
+
+DType multilabel_margin_loss(const Arg& input, const Arg& target) {
+  const DType t = require_floating(same(input));
+  check(same(target) == DType::kInt64, "expected target of int64, got ", name(same(target)));
+  return t;
+}
 
 DType nll_loss(const Arg& input, const Arg& target, const Arg& weight) {
   DType t = require_floating(same(input));

@@ -46,6 +46,17 @@ int64_t elements(const Arg& t) {
 
 }  // namespace
 
+Sizes fake_quantize_channels(const Arg& input, const Arg& scale, const Arg& zero_point, int64_t axis, int64_t quant_min,
+                             int64_t quant_max) {
+  const SizesView x = sizes_of(input), s = sizes_of(scale);
+  check(s.size() == 1 && s == sizes_of(zero_point), "scale and zero-point need to have the same dimensions");
+  const int64_t channel = wrap_dim(axis, static_cast<int64_t>(x.size()));
+  check(!x.empty() && x[static_cast<size_t>(channel)] == s[0],
+        "dimensions of scale and zero-point are not consistent with input tensor");
+  check(quant_min <= quant_max, "`quant_min` should be less than or equal to `quant_max`.");
+  return Sizes(x.begin(), x.end());
+}
+
 Sizes int8_linear(const Arg& input, const Arg& weight) {
   SizesView x = sizes_of(input), w = sizes_of(weight);
   check(!x.empty() && w.size() == 2, "expected an input with rows and a matrix as weight, got sizes ", x, " and ", w);

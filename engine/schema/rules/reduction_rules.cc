@@ -95,6 +95,30 @@ Sizes vector_norm(const Arg& input, double ord, Dims dims, bool keepdim) {
   return result;
 }
 
+Sizes renorm(const Arg& input, const Scalar& p, int64_t dim, const Scalar& maxnorm) {
+  const Sizes& sizes = sizes_of(input);
+  check(p.is_real(), "renorm: p must be real-valued");
+  check(maxnorm.is_real(), "renorm: maxnorm must be real-valued");
+  check(p.to_double() > 0, "renorm: non-positive-norm not supported");
+  check(maxnorm.to_double() >= 0, "renorm: expected maxnorm to be >= 0 but got ", maxnorm.to_string());
+  check(sizes.size() >= 2, "renorm: input needs at least 2 dimensions, got ", sizes.size(), " dimensions");
+  wrap_dim(dim, static_cast<int64_t>(sizes.size()));
+  return sizes;
+}
+
+Sizes norm_except_dim(const Arg& v, int64_t dim) {
+  if (dim == -1) return {};
+  Sizes result(sizes_of(v).size(), 1);
+  const auto d = static_cast<size_t>(wrap_dim(dim, static_cast<int64_t>(result.size())));
+  if (!result.empty()) result[d] = sizes_of(v)[d];
+  return result;
+}
+
+Sizes hash_tensor(const Arg& input, Dims dims, bool keepdim, int64_t mode) {
+  check(mode == 0, "hash_tensor: Unknown hash_type: ", mode);
+  return reduced(input, dims, keepdim);
+}
+
 }  // namespace shape_rules
 
 namespace dtype_rules {
@@ -120,6 +144,27 @@ DType vector_norm(const Arg& input, std::optional<DType> given) {
   DType t = given.value_or(same(input));
   check(has_gradients(t), "linalg.vector_norm: dtype should be floating point or complex. Got ", scalar_type_name(t));
   return to_real(t);
+}
+
+DType hashed(const Arg& input) {
+  check(ErrorKind::kNotImplemented, category(same(input)) != Category::kComplex, "not implemented for ",
+        name(same(input)));
+  return DType::kUInt64;
+}
+
+DType covariance(const Arg& input, const Arg& fweights, const Arg& aweights) {
+  check(same(input) != DType::kBool, "cov(): bool dtype is not supported for input");
+  if (!fweights.is_none()) {
+    const DType t = same(fweights);
+    check(is_integral(t) && t != DType::kBool, "cov(): expected fweights to have integral dtype but got fweights with ",
+          scalar_type_name(t), " dtype");
+  }
+  if (!aweights.is_none()) {
+    const DType t = same(aweights);
+    check(is_floating(t), "cov(): expected aweights to have floating point dtype but got aweights with ",
+          scalar_type_name(t), " dtype");
+  }
+  return floating(input, aweights);
 }
 
 DType median(const Arg& input) { return not_boolean(input); }

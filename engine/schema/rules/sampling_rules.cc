@@ -160,6 +160,41 @@ Sizes quantile(const Arg& input, const Arg& q, std::optional<int64_t> dim, bool 
   return result;
 }
 
+namespace {
+
+void check_observation_weights(std::string_view what, const Arg& weights, int64_t observations) {
+  if (weights.is_none()) return;
+  const TensorMeta& w = meta(weights);
+  check(w.dim() <= 1, "cov(): expected ", what, " to have one or fewer dimensions but got ", what, " with ", w.dim(),
+        " dimensions");
+  check(w.numel() == observations, "cov(): expected ", what,
+        " to have the same numel as there are observations in the input but got ", w.numel(), " != ", observations);
+}
+
+}  // namespace
+
+Sizes cov(const Arg& input, const Arg& fweights, const Arg& aweights) {
+  const TensorMeta& x = meta(input);
+  check(x.dim() <= 2, "cov(): expected input to have two or fewer dimensions but got an input with ", x.dim(),
+        " dimensions");
+  const int64_t observations = x.dim() == 2 ? x.sizes[1] : x.numel();
+  check_observation_weights("fweights", fweights, observations);
+  check_observation_weights("aweights", aweights, observations);
+  return x.dim() == 2 && x.sizes[0] != 1 ? Sizes{x.sizes[0], x.sizes[0]} : Sizes{};
+}
+
+Sizes corrcoef(const Arg& input) {
+  check(meta(input).dim() <= 2, "corrcoef(): expected input to have two or fewer dimensions but got an input with ",
+        meta(input).dim(), " dimensions");
+  return cov(input, Arg(), Arg());
+}
+
+Sizes vander(const Arg& x, std::optional<int64_t> columns) {
+  check(meta(x).dim() == 1, "x must be a one-dimensional tensor.");
+  check(columns.value_or(0) >= 0, "N must be non-negative.");
+  return {meta(x).sizes[0], columns.value_or(meta(x).sizes[0])};
+}
+
 Sizes put(const Arg& input, const Arg& index, const Arg& source) {
   check(meta(index).dtype == DType::kInt64, "put_(): Expected a long tensor for index, but got ",
         name(meta(index).dtype));

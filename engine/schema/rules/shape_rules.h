@@ -110,6 +110,7 @@ Sizes channel_shuffle(const Arg& input, int64_t groups);
 Sizes require_matrices(const Arg& input);  // returns the input's sizes; requires at least two dimensions
 Sizes diag(const Arg& input, int64_t diagonal);
 Sizes diag_embed(const Arg& input, int64_t offset, int64_t dim1, int64_t dim2);
+Sizes diagflat(const Arg& input, int64_t offset);
 
 // Indexing, sorting and scans (index_rules.cc). Kernels check the values of the indices.
 Sizes gather(const Arg& input, int64_t dim, const Arg& index);
@@ -129,7 +130,7 @@ Sizes kthvalue(const Arg& input, int64_t k, int64_t dim, bool keepdim);
 // Reductions. If no dimensions or an empty list are given, all dimensions are reduced.
 using Dims = std::optional<absl::Span<const int64_t>>;
 Sizes reduced(const Arg& input, Dims dims = std::nullopt, bool keepdim = false);
-Sizes reduced_named(const Arg& input, Dims dims, bool keepdim);  // an empty list reduces nothing
+Sizes reduced_named(const Arg& input, Dims dims, bool keepdim);    // an empty list reduces nothing
 Sizes reduced_one_dim(const Arg& input, Dims dims, bool keepdim);  // `dims` has at most one entry
 // Rule of reductions without an identity, which require at least one element.
 Sizes reduced_nonempty(const Arg& input, Dims dims = std::nullopt, bool keepdim = false);
@@ -139,6 +140,9 @@ inline Sizes reduced_nonempty(const Arg& input, int64_t dim, bool keepdim) {
 }
 Sizes norm_named(const Arg& input, std::string_view p, Dims dims, bool keepdim);
 Sizes vector_norm(const Arg& input, double ord, Dims dims, bool keepdim);
+Sizes renorm(const Arg& input, const Scalar& p, int64_t dim, const Scalar& maxnorm);
+Sizes norm_except_dim(const Arg& v, int64_t dim);  // reduces all dimensions but `dim`, or all of them if it is -1
+Sizes hash_tensor(const Arg& input, Dims dims, bool keepdim, int64_t mode);
 
 // Products.
 Sizes matmul(const Arg& input, const Arg& other);
@@ -267,6 +271,10 @@ Sizes binary_cross_entropy(const Arg& input, const Arg& target, const Arg& weigh
 Sizes binary_cross_entropy_with_logits(const Arg& input, const Arg& target, const Arg& weight, const Arg& pos_weight,
                                        std::string_view reduction);
 Sizes kl_div(const Arg& input, const Arg& target, std::string_view reduction);
+Sizes multi_margin_loss(const Arg& input, const Arg& target, int64_t p, const Arg& weight, std::string_view reduction);
+Sizes multilabel_margin_loss(const Arg& input, const Arg& target, std::string_view reduction);
+Sizes fake_quantize_channels(const Arg& input, const Arg& scale, const Arg& zero_point, int64_t axis, int64_t quant_min,
+                             int64_t quant_max);
 
 // Recurrent layers (hx: a list of two states, or one state) and attention (recurrent_rules.cc).
 Sizes recurrent(const Arg& input, const Arg& hx, const Arg& params, SizesView batch_sizes, int64_t num_layers,
@@ -304,6 +312,9 @@ Sizes scatter_reduce(const Arg& input, int64_t dim, const Arg& index, const Arg&
 Sizes histogram(const Arg& input, int64_t bins, double min, double max);
 Sizes quantile(const Arg& input, const Arg& q, std::optional<int64_t> dim, bool keepdim,
                std::string_view interpolation);
+Sizes cov(const Arg& input, const Arg& fweights, const Arg& aweights);
+Sizes corrcoef(const Arg& input);
+Sizes vander(const Arg& x, std::optional<int64_t> columns);
 Sizes put(const Arg& input, const Arg& index, const Arg& source);
 Sizes rot90(const Arg& input, int64_t k, SizesView dims);
 Sizes geometric(const Arg& input, double p);

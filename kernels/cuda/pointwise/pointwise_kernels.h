@@ -5,6 +5,7 @@
 // and uint64 have only the last loop, because their elements are wide.
 #pragma once
 
+#include "kernels/common/math/binary_parts.h"
 #include "kernels/common/math/half_math.h"
 #include "kernels/common/math/special_math.h"
 #include "kernels/cuda/launch/access.h"

@@ -86,6 +86,26 @@ def _renorm(self: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
     return self * torch.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
 
 
+def _multi_margin_loss(
+    self: Tensor, target: Tensor, p: Any = 1, margin: Any = 1, weight: Tensor | None = None, reduction: int = 1
+) -> Tensor:
+    rows, classes = self if self.dim() == 2 else self.reshape(1, -1), target.reshape(-1, 1)
+    gaps = (margin - rows.gather(1, classes) + rows).clamp_min(0) ** p
+    gaps = gaps if weight is None else gaps * weight.index_select(0, target.reshape(-1)).unsqueeze(1)
+    losses = gaps.scatter(1, classes, 0.0).sum(1) / rows.shape[1]
+    return _reduced(losses if self.dim() == 2 else losses.reshape(target.shape), reduction)
+
+
+def _multilabel_margin_loss(self: Tensor, target: Tensor, reduction: int = 1) -> Tensor:
+    rows, labels = (t if self.dim() == 2 else t.reshape(1, -1) for t in (self, target))
+    precede, indices = (labels >= 0).long().cumprod(1), labels.clamp_min(0)  # the classes before the first negative one
+    is_target = torch.zeros_like(rows).scatter_add(1, indices, precede.to(rows.dtype)) > 0
+    gaps = (1 - rows.gather(1, indices).unsqueeze(2) + rows.unsqueeze(1)).clamp_min(0)
+    counted = (precede > 0).unsqueeze(2) & is_target.logical_not().unsqueeze(1)
+    losses = gaps.masked_fill(counted.logical_not(), 0.0).sum((1, 2)) / rows.shape[1]
+    return _reduced(losses if self.dim() == 2 else losses.reshape([]), reduction)
+
+
 def _cross(self: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     a, b = torch.broadcast_tensors(self, other)
     return a.roll(-1, dim) * b.roll(-2, dim) - a.roll(-2, dim) * b.roll(-1, dim)
@@ -251,6 +271,8 @@ DECOMPOSITIONS: dict[str, Callable] = {
     "logsumexp.default": _logsumexp,
     "mish": lambda self: self * _softplus(self).tanh(),
     "mse_loss": lambda self, target, reduction=1: _reduced((self - target) ** 2, reduction),
+    "multi_margin_loss": _multi_margin_loss,
+    "multilabel_margin_loss": _multilabel_margin_loss,
     "mv": lambda self, vec: (self * vec).sum(1),
     "mvlgamma": _mvlgamma,
     "nan_to_num": _nan_to_num,

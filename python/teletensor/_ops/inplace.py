@@ -13,11 +13,10 @@ from typing import Callable
 
 from .. import _C
 from .._C import Tensor
-from .._grad_mode import before_write, enable_grad
+from .._grad_mode import enable_grad
 from .._options import check_kind, check_memory_format, check_optional_flags
 from .._storage import UntypedStorage, contiguous_strides, is_storage, tensor_of
 from ..storage import TypedStorage
-from .out_variant import exact_out_variant
 
 _METHODS: dict[str, Callable] = {}
 
@@ -254,30 +253,6 @@ def flipud(self: Tensor) -> Tensor:
 
 
 @_method
-def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
-    """Scales down the slices along a dimension whose p-norm exceeds maxnorm."""
-    if isinstance(p, Tensor) and p.numel() != 1:
-        raise TypeError(f"renorm(): argument 'p' must be Number, not Tensor of shape {list(p.shape)}")
-    if p <= 0:
-        raise RuntimeError("renorm: non-positive-norm not supported")
-    if maxnorm < 0:
-        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
-    if self.dim() < 2:
-        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.dim()} dimensions")
-    if not -self.dim() <= dim < self.dim():
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-self.dim()}, {self.dim() - 1}], but got {dim})")
-    rest = [d for d in range(self.dim()) if d != dim % self.dim()]
-    norms = self.norm(p, rest, True)
-    return self * _C.torch.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0).to(self.dtype)
-
-
-@_method
-def renorm_(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
-    """renorm, in place."""
-    return self.copy_(before_write(self).renorm(p, dim, maxnorm))
-
-
-@_method
 def storage(self: Tensor):
     """The storage shared by the tensor and its views, as a TypedStorage."""
     return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
@@ -377,4 +352,4 @@ _EXPORTED = (
 def in_place_functions() -> dict[str, Callable]:
     """The functions by name, when all methods are defined."""
     names = (*_EXPORTED, "fliplr", "flipud")
-    return {"renorm": exact_out_variant(Tensor.renorm)} | {name: _in_place_function(name) for name in names if hasattr(Tensor, name)}
+    return {name: _in_place_function(name) for name in names if hasattr(Tensor, name)}

@@ -8,14 +8,14 @@ import operator
 
 from .. import _C
 from .._C import Tensor
-from .._functions import meshgrid, on_mesh_of
+from .._functions import meshgrid
 from .._layouts import require_not_nested
 from .._options import check_flags, check_floating, check_kind, check_layout
 
 __all__ = [
     "argwhere", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "combinations",
-    "corrcoef", "cov", "diagflat", "nonzero", "pdist", "range", "scalar_tensor",
-    "tril_indices", "triu_indices", "unique", "unique_consecutive", "vander", "where",
+    "nonzero", "pdist", "range", "scalar_tensor",
+    "tril_indices", "triu_indices", "unique", "unique_consecutive", "where",
 ]  # fmt: skip
 
 _torch, _builtin_range = _C.torch, range
@@ -133,80 +133,6 @@ def block_diag(*tensors) -> Tensor:
         rows.append(_C.ops.pad(b, [at, width - at - b.shape[1]]))
         at += b.shape[1]
     return _torch.cat(rows, 0) if rows else _torch.empty(1, 0)
-
-
-def diagflat(input: Tensor, offset: int = 0) -> Tensor:
-    """A matrix with the elements on one diagonal."""
-    return input.reshape(-1).diag(offset)
-
-
-def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:  # noqa: N803
-    """The Vandermonde matrix: the powers of each element, one row per element."""
-    if x.dim() != 1:
-        raise RuntimeError("x must be a one-dimensional tensor.")
-    count = x.shape[-1] if N is None else N
-    if count < 0:
-        raise RuntimeError("N must be non-negative.")
-    powers = on_mesh_of(x, _torch.arange(count, device=x.device))
-    return x.unsqueeze(-1) ** (powers if increasing else powers.flip(0))
-
-
-def _observation_weights(name: str, weights: Tensor, columns: int, floating: bool) -> None:
-    """Raises PyTorch's RuntimeError if the weights are invalid. Accepts negative weights: checking them would wait."""
-    if weights.dim() > 1:
-        raise RuntimeError(f"cov(): expected {name} to have one or fewer dimensions but got {name} with {weights.dim()} dimensions")
-    if weights.is_floating_point() is not floating:
-        kind = "floating point" if floating else "integral"
-        raise RuntimeError(f"cov(): expected {name} to have {kind} dtype but got {name} with {weights.dtype} dtype")
-    if weights.numel() != columns:
-        raise RuntimeError(
-                f"cov(): expected {name} to have the same numel as there are observations in the input "
-                f"but got {weights.numel()} != {columns}"
-            )
-
-
-def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
-    """The covariance matrix of the rows; columns are observations."""
-    if input.dim() > 2:
-        raise RuntimeError(f"cov(): expected input to have two or fewer dimensions but got an input with {input.dim()} dimensions")
-    if input.dtype is _C.bool:
-        raise RuntimeError("cov(): bool dtype is not supported for input")
-    rows = input.reshape(1, -1) if input.dim() < 2 else input
-    for name, weights, floating in (("fweights", fweights, False), ("aweights", aweights, True)):
-        if weights is not None:
-            _observation_weights(name, weights, rows.shape[1], floating)
-    rows = rows if rows.is_floating_point() or rows.is_complex() else rows.to(_C.default_dtype())
-    if aweights is not None:
-        rows = rows.to(_C.promote_types(rows.dtype, aweights.dtype))
-    weights = fweights if aweights is None else aweights if fweights is None else fweights * aweights
-    if weights is None:
-        centered, total = rows - rows.mean(1, True), rows.shape[1]
-        scaled = centered
-    else:
-        weights = weights.reshape(-1)
-        total = weights.sum()
-        centered = rows - (rows * weights).sum(1, True) / total
-        scaled = centered * weights
-    if aweights is not None and correction:
-        correction = correction * (weights * aweights).sum() / total
-    freedom = total - correction
-    freedom = freedom.clamp_min(0) if isinstance(freedom, Tensor) else max(freedom, 0)
-    result = scaled @ centered.transpose(0, 1).conj() / freedom
-    return result.reshape(()) if rows.shape[0] == 1 else result
-
-
-def corrcoef(input: Tensor) -> Tensor:
-    """The correlation matrix of the rows; columns are observations."""
-    if input.dim() > 2:
-        raise RuntimeError(f"corrcoef(): expected input to have two or fewer dimensions but got an input with {input.dim()} dimensions")
-    c = cov(input)
-    if c.dim() == 0:
-        return c / c
-    deviations = c.diagonal().sqrt()
-    scaled = c / deviations.unsqueeze(1) / deviations.unsqueeze(0)
-    if scaled.is_complex():
-        return _torch.complex(scaled.real.clamp(-1, 1), scaled.imag.clamp(-1, 1))
-    return scaled.clamp(-1, 1)
 
 
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
@@ -333,5 +259,5 @@ def _expand_dims(t: Tensor, n: int) -> Tensor:
 
 atleast_1d, atleast_2d, atleast_3d = _at_least(1), _at_least(2), _at_least(3)
 
-for _function in (unique, unique_consecutive, argwhere, diagflat, cov, corrcoef, nonzero):
+for _function in (unique, unique_consecutive, argwhere, nonzero):
     setattr(Tensor, _function.__name__, _function)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
-import math
 from typing import NamedTuple
 
 from .. import _C
@@ -13,36 +11,16 @@ from .._named_results import printed_as
 from .out_variant import inplace_variant, out_variants
 
 __all__ = [
-    "frexp", "gradient", "hash_tensor", "histogram", "isin", "positive",
+    "gradient", "histogram", "isin", "positive",
 ]  # fmt: skip
 
 _torch = _C.torch
-
-
-@printed_as("frexp")
-class Frexp(NamedTuple):
-    mantissa: Tensor
-    exponent: Tensor
 
 
 @printed_as("histogram")
 class Histogram(NamedTuple):
     hist: Tensor
     bin_edges: Tensor
-
-
-def frexp(input: Tensor) -> Frexp:
-    """Returns (mantissa, exponent) with input = mantissa * 2^exponent and 0.5 <= |mantissa| < 1."""
-    finite = input.isfinite() & (input != 0)
-    size = _torch.where(finite, input.abs(), _torch.ones_like(input))
-    exponent = size.log2().floor() + 1
-    # log2() may round up or down to an integer, so the exponent may be off by one.
-    mantissa = size / _torch.exp2(exponent)
-    exponent = exponent + (mantissa >= 1).to(exponent.dtype) - (mantissa < 0.5).to(exponent.dtype)
-    half = (exponent / 2).floor()  # in two steps, because 2^exponent may overflow
-    mantissa = input / _torch.exp2(half) / _torch.exp2(exponent - half)
-    exponent = exponent.masked_fill(finite.logical_not(), 0.0).to(_C.int32)
-    return Frexp(_torch.where(finite, mantissa, input), exponent)
 
 
 def isin(
@@ -139,32 +117,6 @@ def _slope_at_edge(slopes: Tensor, steps: Tensor, dim: int, edge: int) -> Tensor
     return own + (own - next_) * near / (near + far)
 
 
-def hash_tensor(input: Tensor, dim=None, *, keepdim: bool = False, mode: int = 0) -> Tensor:
-    """The exclusive or of the elements' bits over the given dimensions, by default all.
-
-    Elements are first converted to float64 or int64.
-    """
-    if mode != 0:
-        raise RuntimeError(f"hash_tensor: Unknown hash_type: {mode}")
-    if input.is_complex():
-        raise NotImplementedError(f"[hash_tensor] not implemented for {input.dtype}")
-    bits = input.to(_C.float64 if input.is_floating_point() else _C.int64, copy=True).view(_C.int64)
-    requested = range(input.dim()) if dim is None or dim == () else repeated(dim, 1)
-    most = builtins.max(1, input.dim())
-    for d in requested:
-        if not -most <= d < most:
-            raise IndexError(f"Dimension out of range (expected to be in range of [{-most}, {most - 1}], but got {d})")
-    dims = sorted({d % builtins.max(1, input.dim()) for d in requested if input.dim()})
-    kept = [d for d in range(input.dim()) if d not in dims]
-    sizes = [input.shape[d] for d in kept]
-    rest = bits.permute([*kept, *dims]).reshape([*sizes, math.prod(input.shape[d] for d in dims)])
-    while (n := rest.shape[-1]) > 1:  # combine the first half with the second
-        folded = rest.narrow(-1, 0, n // 2) ^ rest.narrow(-1, n // 2, n // 2)
-        rest = _torch.cat([folded, rest.narrow(-1, n - 1, 1)], -1) if n % 2 else folded
-    result = rest.reshape([1 if d in dims else s for d, s in enumerate(input.shape)] if keepdim else sizes)
-    return result.view(_C.uint64)
-
-
 def positive(input: Tensor) -> Tensor:
     """Returns the tensor itself."""
     if input.dtype is _C.bool:
@@ -173,8 +125,8 @@ def positive(input: Tensor) -> Tensor:
 
 
 
-globals().update(out_variants(globals(), ("frexp", "histogram"), exact=("hash_tensor", "isin")))
-for _name in ("hash_tensor", "histogram", "positive", "frexp"):
+globals().update(out_variants(globals(), ("histogram",), exact=("isin",)))
+for _name in ("histogram", "positive"):
     setattr(Tensor, _name, globals()[_name])
 Tensor.mvlgamma_ = inplace_variant("mvlgamma")
 Tensor.float_power_ = inplace_variant("float_power", exact=True)

@@ -35,8 +35,8 @@ NAMES = {
     "_ops.foreach": _foreach_names(),
     "nn._aten_losses": "binary_cross_entropy_with_logits cosine_embedding_loss ctc_loss hinge_embedding_loss kl_div "
     "margin_ranking_loss poisson_nll_loss",
-    "nn._aten_layers": "wait affine_grid_generator convolution embedding_renorm_ fake_quantize_per_channel_affine "
-    "frobenius_norm max_pool1d_with_indices native_channel_shuffle norm_except_dim nuclear_norm "
+    "nn._aten_layers": "wait affine_grid_generator convolution embedding_renorm_ "
+    "frobenius_norm max_pool1d_with_indices native_channel_shuffle nuclear_norm "
     "slice_inverse view_as_complex_copy view_as_real_copy celu_ selu_ threshold_",
     "nn._torch_layers": "adaptive_max_pool1d alpha_dropout alpha_dropout_ batch_norm dropout dropout_ embedding feature_alpha_dropout "
     "feature_alpha_dropout_ feature_dropout feature_dropout_ group_norm instance_norm layer_norm max_pool1d max_pool2d max_pool3d "

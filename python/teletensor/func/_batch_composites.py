@@ -270,6 +270,80 @@ def _scatter_masked(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return _C.torch.where(mask, source.reshape(-1).index_select(0, places).reshape(x.shape), x)
 
 
+def covariance(x: Tensor, correction: int, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+    dtype = x.dtype if x.is_floating_point() or x.is_complex() else _C.default_dtype()
+    dtype = dtype if aweights is None else _C.promote_types(dtype, aweights.dtype)
+    rows = (x.reshape(1, x.numel()) if x.dim() < 2 else x).to(dtype)
+    if fweights is None and aweights is None:
+        centered = scaled = rows - rows.mean([1], True)
+        freedom: Any = max(float(rows.shape[1]) - correction, 0.0)
+    else:
+        both = fweights if aweights is None else aweights if fweights is None else fweights * aweights
+        weights = both.reshape(-1)
+        total = weights.sum()
+        centered = rows - (rows * weights).sum([1], True) / total
+        scaled, freedom = centered * weights, total - correction
+        if aweights is not None and correction != 0:
+            freedom = total - (weights * aweights.reshape(-1)).sum() * correction / total
+        freedom = freedom.clamp(min=0)
+    result = scaled @ centered.transpose(0, 1).conj() / freedom
+    return result.reshape([]) if rows.shape[0] == 1 else result
+
+
+def correlation(x: Tensor) -> Tensor:
+    c = covariance(x, 1)
+    if c.dim() == 0:
+        return c / c
+    deviations = c.diagonal().clone().sqrt()
+    scaled = c / deviations.unsqueeze(1) / deviations.unsqueeze(0)
+    if scaled.is_complex():
+        return _C.torch.complex(scaled.real.clamp(-1, 1), scaled.imag.clamp(-1, 1))
+    return scaled.clamp(-1, 1)
+
+
+def vandermonde(x: Tensor, columns: int | None, increasing: bool) -> Tensor:
+    powers = _C.torch.arange(x.numel() if columns is None else columns, device=x.device)
+    return x.unsqueeze(-1) ** (powers if increasing else powers.flip([0]))
+
+
+def _all_but(x: Tensor, dim: int) -> list[int]:
+    return [d for d in range(x.dim()) if d != dim % x.dim()]
+
+
+def _renormalize(x: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    single = _C.float32 if x.dtype in (_C.float16, _C.bfloat16) else None
+    norms = _ops.vector_norm(x, float(p), _all_but(x, dim), True, dtype=single)
+    factor = _C.torch.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
+    return x * (factor if x.is_complex() else factor.to(x.dtype))
+
+
+def slice_norms(v: Tensor, order: int, dim: int) -> Tensor:
+    if dim == -1:
+        return _ops.vector_norm(v, float(order))
+    rest = _all_but(v, dim) if v.dim() else []
+    return _ops.vector_norm(v, float(order), rest, True) if rest else v.abs()
+
+
+def _multi_margin(x: Tensor, target: Tensor, p: int, margin: float, weight: Tensor | None) -> Tensor:
+    rows, classes = x if x.dim() == 2 else x.reshape(1, -1), target.reshape(-1, 1)
+    gaps = _ops.shifted_difference(rows, rows.gather(1, classes), margin).clamp(min=0)
+    gaps = gaps.square() if p == 2 else gaps
+    if weight is not None:
+        gaps = gaps * weight.detach().index_select(0, target.reshape(-1)).unsqueeze(1)  # the loss has no derivative by it
+    losses = _ops.scatter_value(gaps, 1, classes, 0.0).sum([1]) / rows.shape[1]
+    return losses if x.dim() == 2 else losses.reshape(target.shape)
+
+
+def _multilabel_margin(x: Tensor, target: Tensor) -> Tensor:
+    rows, labels = (t if x.dim() == 2 else t.reshape(1, -1) for t in (x, target))
+    precede, indices = (labels >= 0).to(_C.int64).cumprod(1), labels.clamp(min=0)
+    counts = _ops.scatter_add(_C.torch.zeros_like(rows, dtype=_C.int64), 1, indices, precede)
+    counted = (precede.unsqueeze(2) != 0) & (counts == 0).unsqueeze(1)
+    gaps = _ops.shifted_difference(rows.unsqueeze(1), rows.gather(1, indices).unsqueeze(2), 1.0).clamp(min=0)
+    losses = gaps.masked_fill(~counted, 0.0).sum([1, 2]) / rows.shape[1]
+    return losses if x.dim() == 2 else losses.reshape([])
+
+
 def _none() -> Any:
     raise NoRule
 
@@ -292,5 +366,6 @@ FUNCTIONS: dict[str, Callable] = {
     "multivariate_lgamma": _multivariate_lgamma, "channel_weight": _channel_weight, "rotate_90": _rotate_90,
     "expand_index": _expand_index, "scatter_with_reduction": _scatter_with_reduction, "kronecker": _kronecker,
     "at_least_2d": lambda tensors: [t.reshape(1, -1) if t.dim() < 2 else t for t in tensors], "histogram_counts": _histogram_counts,
-    "scatter_masked": _scatter_masked,
+    "scatter_masked": _scatter_masked, "covariance": covariance, "correlation": correlation, "vandermonde": vandermonde,
+    "renormalize": _renormalize, "slice_norms": slice_norms, "multi_margin": _multi_margin, "multilabel_margin": _multilabel_margin,
 }  # fmt: skip

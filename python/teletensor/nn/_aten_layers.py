@@ -72,16 +72,6 @@ def nuclear_norm(input: Tensor, dim=None, keepdim: bool = False) -> Tensor:
 nuclear_norm.__overloads__ = ("input, keepdim=False, *, out=None", "input, dim, keepdim=False, *, out=None")
 
 
-def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
-    """The norm of each slice along a dimension, -1 for the norm of the whole tensor; the result broadcasts to ``v``."""
-    if dim == -1:
-        return v.norm(pow)
-    dims = [d for d in range(v.dim()) if d != dim % v.dim()]
-    if dim not in (0, v.dim() - 1):
-        return norm_except_dim(v.transpose(0, dim), pow, 0).transpose(0, dim)
-    return v.norm(pow, dims, True) if dims else v.abs()
-
-
 def max_pool1d_with_indices(
     input: Tensor, kernel_size, stride=(), padding=0, dilation=1, ceil_mode: bool = False
 ) -> tuple[Tensor, Tensor]:
@@ -103,30 +93,6 @@ def wait(fut):
 def slice_inverse(input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
     """A view, with the sizes and strides of ``src``, of the storage that ``input`` is a slice of."""
     return tensor_queries.slice_inverse(input, src, dim, start, end, step)
-
-
-def fake_quantize_per_channel_affine(
-    input: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
-) -> Tensor:
-    """Rounds to the values that integers from quant_min to quant_max represent; one scale and zero point per entry of ``axis``.
-
-    The gradient is that of the identity where the rounded value is within the limits, else 0.
-    """
-    if scale.dim() != 1 or zero_point.dim() != 1 or scale.shape != zero_point.shape:
-        raise RuntimeError("scale and zero-point need to have the same dimensions")
-    if scale.shape[0] != input.shape[axis]:
-        raise RuntimeError("dimensions of scale and zero-point are not consistent with input tensor")
-    if quant_min > quant_max:
-        raise RuntimeError("`quant_min` should be less than or equal to `quant_max`.")
-    shape = [1] * input.dim()
-    shape[axis] = -1
-    scales, points = scale.detach().reshape(shape), zero_point.detach().reshape(shape)
-    if not points.is_floating_point():
-        return _C.ops.fake_quantize_affine(input, scales, points, quant_min, quant_max)
-    rounded = (input.detach() * (1 / scales) + points).round()
-    mask = (rounded >= quant_min) & (rounded <= quant_max)
-    values = ((rounded.clamp(quant_min, quant_max) - points) * scales).to(input.dtype)
-    return _C.torch.where(mask, values + (input - input.detach()), values)
 
 
 @exact_out_variant

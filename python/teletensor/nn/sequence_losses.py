@@ -5,8 +5,7 @@ from __future__ import annotations
 from .. import _C
 from .._C import Tensor
 from .._layouts import require_not_nested
-from .._options import check_floating, check_int64
-from ._reduction import get_enum, resolve_reduction
+from ._reduction import resolve_reduction
 from .losses import _reduce
 
 _ops = _C.ops
@@ -48,29 +47,9 @@ def multi_margin_loss(
 ) -> Tensor:  # fmt: skip
     """The sum over all other classes of max(0, margin - input[target] + input[class])^p, divided by the class count."""
     reduction = resolve_reduction(size_average, reduce, reduction)
-    get_enum(reduction)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
-    if input.dim() > 2 or target.dim() > 1 or target.numel() != (input.shape[0] if input.dim() == 2 else 1):
-        raise RuntimeError(
-            "target tensor should be 1-D with size equal to the batch size. "
-            f"Expected target size [{input.shape[0]}] but got {list(target.shape)}"
-        )
-    rows = input if input.dim() == 2 else input.reshape(1, -1)
-    if weight is not None and weight.dim() != 1:
-        raise ValueError("weight must be one-dimensional")
-    if weight is not None and weight.numel() != rows.shape[1]:
-        raise RuntimeError(f"inconsistent weight size, expected {rows.shape[1]} but got {list(weight.shape)}")
-    check_floating("multi_margin_loss", input=input)
-    check_int64("multi_margin_loss", "target", target)
-    if weight is not None and weight.dtype != input.dtype:
-        raise RuntimeError(f"[multi_margin_loss] expected weight to have input's dtype {input.dtype}, got {weight.dtype}")
-    classes = target.reshape(-1, 1)
-    gaps = (margin - rows.gather(1, classes) + rows).clamp_min(0) ** p
-    if weight is not None:
-        gaps = gaps * weight[classes]
-    losses = gaps.scatter(1, classes, 0.0).sum(1) / rows.shape[1]
-    return _reduce(losses if input.dim() == 2 or target.dim() == 1 else losses.squeeze(0), reduction)
+    return _ops.multi_margin_loss(input, target, p=int(p), margin=margin, weight=weight, reduction=reduction)
 
 
 def multilabel_soft_margin_loss(
@@ -89,23 +68,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average=None, red
 
     The targets of a row are the classes before the first -1. The sum is divided by the number of classes.
     """
-    reduction = resolve_reduction(size_average, reduce, reduction)
-    get_enum(reduction)
-    if input.shape != target.shape:
-        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
-    if input.dim() > 2 or input.numel() == 0 and input.shape[-1:] == (0,):
-        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}")
-    check_floating("multilabel_margin_loss", input=input)
-    check_int64("multilabel_margin_loss", "target", target)
-    rows, labels = (t if t.dim() == 2 else t.reshape(1, -1) for t in (input, target))
-    valid = (labels >= 0).to(_C.int64).cumprod(1).to(_C.bool)
-    indices = labels.clamp_min(0)
-    # Adds counts instead of writing flags, because a missing target has index 0, which may also be a target.
-    is_target = _C.torch.zeros_like(rows).scatter_add(1, indices, valid.to(rows.dtype)) > 0
-    gaps = (1 - rows.gather(1, indices).unsqueeze(2) + rows.unsqueeze(1)).clamp_min(0)
-    counts = valid.unsqueeze(2) & is_target.logical_not().unsqueeze(1)
-    losses = gaps.masked_fill(counts.logical_not(), 0.0).sum((1, 2)) / rows.shape[1]
-    return _reduce(losses if input.dim() == 2 else losses.squeeze(0), reduction)
+    return _ops.multilabel_margin_loss(input, target, reduction=resolve_reduction(size_average, reduce, reduction))
 
 
 def triplet_margin_with_distance_loss(

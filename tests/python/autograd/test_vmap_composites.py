@@ -49,6 +49,16 @@ CALLS = {
     "diag": lambda a, b: a.diag(1),
     "diag of a vector": lambda a, b: a[0].diag(-1),
     "vstack": lambda a, b: torch.vstack([a, b[0]]),
+    "cov": lambda a, b: torch.cov(a),
+    "cov with weights": lambda a, b: torch.cov(a, correction=0, fweights=torch.tensor([1, 2, 1, 3]), aweights=b[0].exp()),
+    "corrcoef": lambda a, b: torch.corrcoef(a),
+    "vander": lambda a, b: torch.vander(a[0].exp(), 3, increasing=True),
+    "diagflat": lambda a, b: torch.diagflat(a, 1),
+    "renorm": lambda a, b: a.renorm(2, 0, 1.0),
+    "norm_except_dim": lambda a, b: torch.norm_except_dim(a, 2, 1),
+    "multi_margin_loss": lambda a, b: F.multi_margin_loss(a, torch.tensor([0, 3, 1]), p=2, weight=b[0].exp()),
+    "multilabel_margin_loss": lambda a, b: F.multilabel_margin_loss(a, torch.tensor([[3, 0, -1, 1], [1, -1, 0, 2], [0, 1, 2, 3]])),
+    "frexp": lambda a, b: torch.frexp(a).mantissa,
 }  # fmt: skip
 WITHOUT_GRADIENTS = {
     "any": lambda a, b: (a > 0.9).any(),

@@ -8,6 +8,7 @@ from typing import Any
 from ..._C import Tensor
 from ..._layouts import contiguous_format
 from ..._library import aten
+from ...func._batch_composites import correlation, covariance, slice_norms, vandermonde
 from ._numbers import is_number, value_of
 from ._recording import call_one, can_view
 
@@ -192,3 +193,11 @@ def _square(self: Tensor) -> Tensor:
 @_rule("type_as.default")
 def _type_as(self: Tensor, other: Tensor) -> Tensor:
     return self if self.dtype == other.dtype else call_one("_to_copy.default", self, dtype=other.dtype)
+
+
+# Their operators are recorded one by one.
+_rule("cov.default")(lambda self, *, correction=1, fweights=None, aweights=None: covariance(self, correction, fweights, aweights))
+_rule("corrcoef.default")(correlation)
+_rule("diagflat.default")(lambda self, offset=0: self.reshape([self.numel()]).diag_embed(offset))
+_rule("norm_except_dim.default")(lambda v, pow=2, dim=0: slice_norms(v, pow, dim))  # noqa: A006 - PyTorch's name
+_rule("vander.default")(lambda x, N=None, increasing=False: vandermonde(x, N, increasing))
