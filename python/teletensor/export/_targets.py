@@ -25,20 +25,21 @@ _OUTSIDE = frozenset(["from_file"])  # operators of aten that open files
 # until it is listed.
 _ENGINE = frozenset("""
     adaptive_avg_pool2d_backward adaptive_max_pool2d adaptive_max_pool2d_with_indices addmm_activation affine_grid
-    arange_from attention attention_backward attention_forward avg_pool2d_backward batch_norm_backward batch_norm_forward
-    bernoulli_like cauchy_like chebyshev_norm cholesky_factored col2im convolution_input convolution_weight cross_entropy
-    cross_entropy_backward cross_entropy_forward ctc_loss_backward ctc_loss_forward draw_binomial dropout_forward
-    eig_decomposed eigh_decomposed embedding_backward exponential_like fft_c2c fft_c2r fft_r2c fill_diagonal
-    fused_convolution gaussian_nll_loss geometric_like grid_sample grid_tap_index grid_tap_weight group_norm_backward
-    group_norm_forward householder_factored im2col index_masked int4_weight_mm int8_convolution int8_convolution_quantized
-    int8_linear int8_linear_dynamic int8_linear_quantized int8_weight_mm interpolate layer_norm_backward layer_norm_forward
-    ldl_factored ldl_solved log_normal_like log_softmax_backward lstm_sequence lstm_sequence_backward lu_determinant
-    lu_factored lu_log_determinant lu_permutation lu_solved max_all max_dim max_other max_pool2d_backward max_pool_values
-    median_dim min_all min_dim min_other nanmedian_dim nll_loss_backward nll_loss_forward norm_named normal_from normal_like
-    normalize pad_edges pad_edges_backward pad_edges_forward polygamma_method pseudo_inverse_of qr_factored randint_from
-    random_like rms_norm_backward rms_norm_forward rnn scaled_mm scatter_combine scatter_value softmax_attention
-    softmax_backward sort_stable standard_gamma std_all std_dim std_fraction std_mean_all std_mean_dim std_mean_fraction
-    svd_decomposed to_device to_dtype triangular_solved uniform_like unique_rows unique_values var_all var_dim var_fraction
+    arange_from attention attention_backward attention_forward avg_pool2d_backward batch_norm_backward
+    batch_norm_forward bernoulli_like cauchy_like chebyshev_norm cholesky_factored col2im convolution_input
+    convolution_weight cross_entropy cross_entropy_backward cross_entropy_forward ctc_loss_backward ctc_loss_forward
+    draw_binomial dropout_forward eig_decomposed eigh_decomposed embedding_backward exponential_like fft_c2c fft_c2r
+    fft_r2c fill_diagonal frexp_exponent frexp_mantissa fused_convolution gaussian_nll_loss geometric_like grid_sample
+    grid_tap_index grid_tap_weight group_norm_backward group_norm_forward householder_factored im2col index_masked
+    int4_weight_mm int8_convolution int8_convolution_quantized int8_linear int8_linear_dynamic int8_linear_quantized
+    int8_weight_mm interpolate layer_norm_backward layer_norm_forward ldl_factored ldl_solved log_normal_like
+    log_softmax_backward lstm_sequence lstm_sequence_backward lu_determinant lu_factored lu_log_determinant
+    lu_permutation lu_solved max_all max_dim max_other max_pool2d_backward max_pool_values median_dim min_all min_dim
+    min_other nanmedian_dim nll_loss_backward nll_loss_forward norm_named normal_from normal_like normalize pad_edges
+    pad_edges_backward pad_edges_forward polygamma_method pseudo_inverse_of qr_factored randint_from random_like
+    rms_norm_backward rms_norm_forward rnn scaled_mm scatter_combine scatter_value softmax_attention softmax_backward
+    sort_stable standard_gamma std_all std_dim std_fraction std_mean_all std_mean_dim std_mean_fraction svd_decomposed
+    to_device to_dtype triangular_solved uniform_like unique_rows unique_values vander var_all var_dim var_fraction
     var_mean_all var_mean_dim var_mean_fraction vector_norm weighted_gather weighted_gather_input_grad
     weighted_gather_weight_grad
 """.split())  # fmt: skip

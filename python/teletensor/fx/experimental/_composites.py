@@ -8,7 +8,7 @@ from typing import Any
 from ..._C import Tensor
 from ..._layouts import contiguous_format
 from ..._library import aten
-from ...func._batch_composites import correlation, covariance, slice_norms, vandermonde
+from ...func._batch_composites import correlation, covariance, slice_norms
 from ._numbers import is_number, value_of
 from ._recording import call_one, can_view
 
@@ -200,4 +200,3 @@ _rule("cov.default")(lambda self, *, correction=1, fweights=None, aweights=None:
 _rule("corrcoef.default")(correlation)
 _rule("diagflat.default")(lambda self, offset=0: self.reshape([self.numel()]).diag_embed(offset))
 _rule("norm_except_dim.default")(lambda v, pow=2, dim=0: slice_norms(v, pow, dim))  # noqa: A006 - PyTorch's name
-_rule("vander.default")(lambda x, N=None, increasing=False: vandermonde(x, N, increasing))
