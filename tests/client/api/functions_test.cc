@@ -104,7 +104,7 @@ Functions norms_and_products() {
       {"multi_dot", [](const List& in) { return List{multi_dot(in)}; }},
       {"cross", two([](auto& a, auto& b) { return linalg::cross(a, b); })},
       {"vecdot", two([](auto& a, auto& b) { return vecdot(a, b); })},
-      {"vander", one([](auto& x) { return vander(x); })},
+      {"vander", one([](auto& x) { return teletensor::linalg::vander(x); })},
       {"tensorinv", one([](auto& x) { return tensorinv(x, 1); })},
       {"tensorsolve", two([](auto& a, auto& b) { return tensorsolve(a, b); })},
       {"einsum matmul", two([](auto& a, auto& b) {
