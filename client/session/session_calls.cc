@@ -227,87 +227,106 @@ static const Inference& infer_call(const Op& op, Args args, const AutocastState&
   return *own;
 }
 
+// Makes `view` a view of `viewed`: it has its base, its version and its storage.
+static void set_viewed(const Op& op, const Tensor& viewed, Tensor& view) {
+  if (op.differentiable) {
+    view->set_base(root_of(viewed));
+    view->is_function_view = viewed->is_function_view;
+    view->function_view_version = viewed->function_view_version;
+  } else {
+    view->is_data = is_data(*viewed);
+    view->share_version(*viewed);
+  }
+  view->is_inference = viewed->is_inference;
+  view->viewed_storage = viewed->storage_number();
+  view->viewed_storage_bytes = viewed->storage_bytes();
+}
+
+// The handles of a call's results, which have no names yet.
+static Tensors new_results(Session* self, const Op& op, Args args, const Inference& inference,
+                           const CallOptions& options) {
+  Tensors results;
+  for (const TensorMeta& meta : inference.outputs) results.push_back(make_ref<Handle>(meta, Ref<Session>(self), 0));
+  if (inference.alias) {
+    const Tensor viewed = first_tensor(args);
+    for (Tensor& view : results) set_viewed(op, viewed, view);
+  } else if (options.inference) {
+    for (Tensor& result : results) result->is_inference = true;
+  }
+  return results;
+}
+
+void Session::Impl::check_accepted(const Op& op, Args args, const CallOptions& options, const Inference& inference,
+                                   bool autocasts) {
+  operators.require(op, args);
+  if (autocasts) [[unlikely]]
+    operators.require(*find_op(op_id::kSetAutocast), {});
+  read_only.check_call(op, args, options.into);
+  check(ErrorKind::kNotImplemented, !op.is_dynamic || op.num_outputs >= 0 || !inference.outputs.empty(), "[", op.name,
+        "] is part of a backward pass and cannot be called directly");
+}
+
+Tensors Session::Impl::trace_call(ProgramTrace& trace, const Op& op, Args args, const CallOptions& options) {
+  operators.require(op, args);
+  Tensors results = trace.call(op, args, options);
+  for (const Tensor& tensor : options.into) tensor->bump_version();
+  return results;
+}
+
+void Session::Impl::record_call(Session& self, const Op& op, Args args, const Tensors& results,
+                                const CallOptions& options, SavedCall* saved) {
+  Ref<GraphNode> node = record(op, args, absl::MakeConstSpan(results), !options.into.empty());
+  if (!node) return;
+  track_data(args);
+  if (saved) [[unlikely]] {
+    std::vector<int64_t> description;
+    if (saved->is_stored()) description = read_description(*saved, options.site);
+    saved->store(self, description, absl::MakeConstSpan(results), node.get());
+  }
+}
+
+// Stages: trace, infer, check, make the results, queue, note what was written, wait for sizes, record in the graph.
 Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
   std::optional<CustomCall> custom;
   if (is_custom(op.id)) [[unlikely]]
     custom.emplace(*this, op);
-  if (options.grad && !options.inference) follow_bases(args, options.into);
-  if (ProgramTrace* trace = ProgramTrace::of(*this)) [[unlikely]] {
-    impl_->operators.require(op, args);
-    Tensors results = trace->call(op, args, options);
-    for (const Tensor& tensor : options.into) tensor->bump_version();
-    return results;
-  }
+  const bool grad = options.grad && !options.inference;
+  if (grad) follow_bases(args, options.into);
+  if (ProgramTrace* trace = ProgramTrace::of(*this)) [[unlikely]]
+    return impl_->trace_call(*trace, op, args, options);
   if (impl_->calls.active()) [[unlikely]]
     impl_->calls.begin();
-  const bool grad = options.grad && !options.inference;
   std::optional<DefaultFloat> default_float;
   if (options.default_float != kDefaultFloat) [[unlikely]]
     default_float.emplace(options.default_float);
   Inference own;  // unless the thread's cache has the results
-  const bool autocasts = options.autocast.enabled() && options.into.empty() && has_autocast_policy(op);
+  const bool writes = !options.into.empty();
+  const bool autocasts = options.autocast.enabled() && !writes && has_autocast_policy(op);
   const bool cacheable = !autocasts && options.default_float == kDefaultFloat;
   const Inference& inference = infer_call(op, args, options.autocast, grad, autocasts, cacheable, &own);
-  impl_->operators.require(op, args);
-  if (autocasts) [[unlikely]]
-    impl_->operators.require(*find_op(op_id::kSetAutocast), {});
-  impl_->read_only.check_call(op, args, options.into);
-  // Such a call is rejected here, because the engine would refuse the frame and end the session.
-  check(ErrorKind::kNotImplemented, !op.is_dynamic || op.num_outputs >= 0 || !inference.outputs.empty(), "[", op.name,
-        "] is part of a backward pass and cannot be called directly");
+  impl_->check_accepted(op, args, options, inference, autocasts);
   // `inference` is not used below the next lines: code of the program may run in a wait, and call operators.
   const bool requires_grad = inference.requires_grad;
-  Tracked tracked;
-  Tensors results;
-  if (options.into.empty()) {
-    for (const TensorMeta& meta : inference.outputs) {
-      results.push_back(make_ref<Handle>(meta, Ref<Session>(this), 0));
-    }
-    if (inference.alias) {
-      Tensor viewed = first_tensor(args);
-      for (Tensor& view : results) {
-        if (op.differentiable) {
-          view->set_base(root_of(viewed));
-          view->is_function_view = viewed->is_function_view;
-          view->function_view_version = viewed->function_view_version;
-        } else {
-          view->is_data = is_data(*viewed);
-          view->share_version(*viewed);
-        }
-        view->is_inference = viewed->is_inference;
-        view->viewed_storage = viewed->storage_number();
-        view->viewed_storage_bytes = viewed->storage_bytes();
-      }
-    } else if (options.inference) {
-      for (Tensor& result : results) result->is_inference = true;
-    }
-  } else {
-    results = check_into(op, inference, grad, options.into);
-    tracked = tracked_results(inference, options.into);
-  }
-  if (op.is_dynamic && options.into.empty() && op.num_outputs != 0) impl_->check_wait(options.site);
+  Tensors results =
+      writes ? check_into(op, inference, grad, options.into) : new_results(this, op, args, inference, options);
+  const Tracked tracked = writes ? tracked_results(inference, options.into) : Tracked();
+  const bool waits_for_sizes = op.is_dynamic && !writes;
+  if (waits_for_sizes && op.num_outputs != 0) impl_->check_wait(options.site);
   Tensors kept;
   std::optional<SavedCall> saved;
   if (options.saved != nullptr && grad && requires_grad) [[unlikely]]
     saved = SavedCall::begin_call(*options.saved, op, args, absl::MakeConstSpan(results));
   if (saved) saved->require(impl_->operators);
   if (saved && saved->is_stored()) impl_->check_wait(options.site);
-  impl_->queue(this, op, args, results, options, &kept,
-               saved ? &*saved : nullptr);  // if interrupted, nothing was written
-  if (saved) [[unlikely]]
-    saved->end_call(op, absl::MakeConstSpan(results));
+  SavedCall* const saving = saved ? &*saved : nullptr;
+  impl_->queue(this, op, args, results, options, &kept, saving);  // if interrupted, nothing was written
+  if (saving) [[unlikely]]
+    saving->end_call(op, absl::MakeConstSpan(results));
   mark_written(tracked, options.into);
   bump_written(op, args);
   count_data_writes(op, args, options);
-  if (op.is_dynamic && options.into.empty()) impl_->wait_for_sizes(results, options.site);
-  if (!grad) return results;
-  Ref<GraphNode> node = record(op, args, absl::MakeConstSpan(results), !options.into.empty());
-  if (node) track_data(args);
-  if (saved && node) [[unlikely]] {
-    std::vector<int64_t> description;
-    if (saved->is_stored()) description = impl_->read_description(*saved, options.site);
-    saved->store(*this, description, absl::MakeConstSpan(results), node.get());
-  }
+  if (waits_for_sizes) impl_->wait_for_sizes(results, options.site);
+  if (grad) impl_->record_call(*this, op, args, results, options, saving);
   return results;
 }
 

@@ -51,6 +51,13 @@ struct Session::Impl {
     check(ErrorKind::kNotImplemented, link.engine().default_dtypes(), "[", op.name, "] the engine (version ",
           link.engine().engine_version(), ") is older than this client and supports no default dtype but float32");
   }
+  // Rejects a call that the engine would refuse: the refused frame would end the session.
+  void check_accepted(const Op& op, Args args, const CallOptions& options, const Inference& inference, bool autocasts);
+  // Records a call in a trace instead of sending it.
+  Tensors trace_call(ProgramTrace& trace, const Op& op, Args args, const CallOptions& options);
+  // Adds a sent call to the shadow graph. `saved` is null if no function of the program packs the saved tensors.
+  void record_call(Session& self, const Op& op, Args args, const Tensors& results, const CallOptions& options,
+                   SavedCall* saved);
   // If the call waits, it stores the tensors of `args` in `kept`, because other threads of the language run during the
   // wait and may drop the arguments.
   void queue(Session* self, const Op& op, Args args, Tensors& results, const CallOptions& options, Tensors* kept,
