@@ -167,12 +167,9 @@ bool is_mask(const Types& types, const char* name) {
 }
 
 // A mask that is added. Those of 16 bits stay, whose sums with scores single calls round: large numbers to equal ones.
-// Elsewhere than on the CPU, gradients of rows that large numbers exclude are inaccurate.
-bool is_added(const Types& types, const char* key) {
-  const TensorMeta &q = types.of("q"), &mask = types.of("mask");
-  const bool needs_grad = q.requires_grad || types.of(key).requires_grad || types.of("v").requires_grad;
-  return is_mask(types, "mask") && mask.dtype == q.dtype && item_size(q.dtype) > 2 &&
-         (q.device.type == DeviceType::kCPU || !needs_grad);
+bool is_added(const Types& types) {
+  const DType dtype = types.of("q").dtype;
+  return is_mask(types, "mask") && types.of("mask").dtype == dtype && item_size(dtype) > 2;
 }
 
 // Whether the weights are computed in a dtype that has all values of that of the queries.
@@ -208,7 +205,7 @@ std::optional<Replacement> attention(const Types& types) {
     made.before.push_back({"transpose", {slot_arg(types.slot("kt")), Arg(int64_t{-2}), Arg(int64_t{-1})}});
   }
   if (types.has("mask")) {
-    if (!is_added(types, key)) return std::nullopt;
+    if (!is_added(types)) return std::nullopt;
     made.args.push_back(slot_arg(types.slot("mask")));
   } else if (types.has("excluded")) {
     if (!is_selection(types, "excluded")) return std::nullopt;

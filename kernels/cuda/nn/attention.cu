@@ -157,38 +157,59 @@ struct Scores {
   }
 };
 
-// Stores the softmax of each row of scores in `weights`, and the logarithm of the row's sum of exponentials in
-// `logsumexp`. The weights of a fully masked row are 0. `weights` may be the same memory as the scores.
+// Stores the softmax of a row of scores in `weights`, and returns the logarithm of the row's sum of exponentials. The
+// weights of a fully masked row are 0. `weights` may be the same memory as the scores.
 template <typename T>
-void softmax_rows(const Queue& queue, const Scores<T>& score, T* weights, int64_t rows, AccumulateType<T>* logsumexp) {
+TT_DEVICE AccumulateType<T> store_softmax(Group& group, const Scores<T>& score, int64_t row, T* weights) {
   using C = AccumulateType<T>;
   const int64_t n = score.at.columns;
-  for_each_group(queue, score.at.batches * score.at.rows, n, [=] TT_DEVICE(Group & group) {
+  C most = -std::numeric_limits<C>::infinity(), sum = 0;
+  for (int64_t j = group.rank(); j < n; j += group.size()) most = Larger()(most, score(row, j));
+  most = group.reduce(most, Larger());
+  const bool blind = most == -std::numeric_limits<C>::infinity();
+  for (int64_t j = group.rank(); j < n && !blind; j += group.size()) sum += math::exp(score(row, j) - most);
+  sum = group.reduce(sum, Add());
+  for (int64_t j = group.rank(); j < n; j += group.size()) {
+    weights[row * n + j] = convert<T>(blind ? C(0) : math::exp(score(row, j) - most) / sum);
+  }
+  return most + math::log(sum);
+}
+
+// Stores the softmax of all rows in `weights`, and the logarithms of their sums of exponentials in `logsumexp`.
+template <typename T>
+void softmax_rows(const Queue& queue, const Scores<T>& score, T* weights, int64_t rows, AccumulateType<T>* logsumexp) {
+  for_each_group(queue, score.at.batches * score.at.rows, score.at.columns, [=] TT_DEVICE(Group & group) {
     const int64_t row = group.index();
-    C most = -std::numeric_limits<C>::infinity(), sum = 0;
-    for (int64_t j = group.rank(); j < n; j += group.size()) most = Larger()(most, score(row, j));
-    most = group.reduce(most, Larger());
-    const bool blind = most == -std::numeric_limits<C>::infinity();
-    for (int64_t j = group.rank(); j < n && !blind; j += group.size()) sum += math::exp(score(row, j) - most);
-    const C log_sum = most + math::log(group.reduce(sum, Add()));
-    for (int64_t j = group.rank(); j < n; j += group.size()) {
-      weights[row * n + j] = convert<T>(blind ? C(0) : math::exp(score(row, j) - log_sum));
-    }
+    const AccumulateType<T> log_sum = store_softmax(group, score, row, weights);
     if (group.rank() == 0) logsumexp[score.batch(row) * rows + score.query(row)] = log_sum;
   });
 }
 
-// Recomputes the result of softmax_rows() from the saved logarithms.
+// Whether a logarithm is too large to determine the weights of a row: where a mask of large numbers excludes all keys,
+// for example, the logarithm of the sum is less than the rounding of the largest score.
+template <typename C>
+TT_DEVICE bool is_inaccurate(C log_sum) {
+  constexpr C kAccuracy = C(4e-6);
+  return math::isfinite(log_sum) && math::abs(log_sum) * std::numeric_limits<C>::epsilon() > kAccuracy;
+}
+
+// Recomputes the weights of softmax_rows(), from the saved logarithms where they are accurate.
 template <typename T>
 void recompute_softmax(const Queue& queue, const Scores<T>& score, T* weights, int64_t rows,
                        const AccumulateType<T>* logsumexp) {
   using C = AccumulateType<T>;
   const int64_t n = score.at.columns;
-  for_each(queue, score.at.scores(), [=] TT_DEVICE(int64_t i) {
-    const int64_t row = i / n;
+  for_each_group(queue, score.at.batches * score.at.rows, n, [=] TT_DEVICE(Group & group) {
+    const int64_t row = group.index();
     const C log_sum = logsumexp[score.batch(row) * rows + score.query(row)];
+    if (is_inaccurate(log_sum)) {
+      store_softmax(group, score, row, weights);
+      return;
+    }
     const bool blind = log_sum == -std::numeric_limits<C>::infinity();
-    weights[i] = convert<T>(blind ? C(0) : math::exp(score(row, i % n) - log_sum));
+    for (int64_t j = group.rank(); j < n; j += group.size()) {
+      weights[row * n + j] = convert<T>(blind ? C(0) : math::exp(score(row, j) - log_sum));
+    }
   });
 }
 

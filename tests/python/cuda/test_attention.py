@@ -193,3 +193,40 @@ def test_captured_graph(torch, attention):
         graph.replay()
         want = torch.nn.functional.scaled_dot_product_attention(x, x, x)
         assert (y - want).abs().max().item() < 2e-3
+
+
+def values_and_gradients(torch, f, q, k, v):
+    leaves = [x.detach().requires_grad_() for x in (q, k, v)]
+    y = f(*leaves)
+    return [t.detach().cpu().double() for t in (y, *torch.autograd.grad(y.float().sin().sum(), leaves))]
+
+
+@pytest.mark.parametrize("dtype, number", [
+    ("float32", float(np.finfo(np.float32).min)), ("float32", -1e9), ("float32", -10000.0), ("float32", -300.0),
+    ("float64", float(np.finfo(np.float64).min)), ("float64", -1e30), ("float16", -65504.0), ("bfloat16", -1e38),
+])  # fmt: skip
+def test_rows_that_a_mask_of_large_numbers_excludes(torch, attention, dtype, number):
+    """All scores of such a row are large: its logsumexp alone does not determine the weights."""
+    kind, t = getattr(torch, dtype), 37
+    exact = torch.float64 if dtype == "float64" else torch.float32
+    q, k, v = (torch.tensor(x).to(kind) for x in arrays((2, 2, t, t, 8, 8))[:3])
+    mask = torch.zeros(t, t).to(exact).masked_fill(torch.ones(t, t, dtype=torch.bool).triu(1), number)
+    mask[:3] = number
+
+    def written_out(q, k, v):
+        return (q @ k.transpose(-2, -1) * 0.5 + mask.to(q.device)).softmax(-1) @ v
+
+    def fused(q, k, v):
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, mask.to(kind).to(q.device), scale=0.5)
+
+    expected = values_and_gradients(torch, written_out, *(x.to(exact) for x in (q, k, v)))
+    tolerance = {"float16": 1e-2, "bfloat16": 6e-2}.get(dtype, 1e-3)
+    on_gpu = [x.cuda() for x in (q, k, v)]
+    calls = [fused]
+    if dtype in ("float32", "float64"):
+        program = torch.compiler.trace(written_out, *(x.clone().requires_grad_() for x in on_gpu))
+        assert "softmax_attention(" in program.explain(*(x.clone().requires_grad_() for x in on_gpu))
+        calls.append(program)
+    for f in calls:
+        for got, want in zip(values_and_gradients(torch, f, *on_gpu), expected, strict=True):
+            assert (got - want).abs().max().item() <= tolerance * max(1.0, want.abs().max().item())
