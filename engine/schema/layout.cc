@@ -118,11 +118,12 @@ constexpr auto kFollow = [] {
                       op_id::kGaussianNllLoss,
                       op_id::kBinaryCrossEntropy,
                       op_id::kBinaryCrossEntropyWithLogits,
-                      op_id::kHingeEmbeddingLoss}) {
+                      op_id::kHingeEmbeddingLoss,
+                      op_id::kFakeQuantizePerChannelAffine}) {
     table[id] = Follow::kElements;
   }
   for (uint16_t id : {op_id::kSort, op_id::kSortStable, op_id::kArgsort, op_id::kMsort, op_id::kIndexFill,
-                      op_id::kIndexPut, op_id::kPut}) {
+                      op_id::kIndexPut, op_id::kPut, op_id::kFrexp}) {
     table[id] = Follow::kFirst;
   }
   table[op_id::kGlu] = table[op_id::kDiff] = Follow::kOrder;

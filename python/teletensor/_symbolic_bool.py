@@ -131,7 +131,7 @@ class SymBool:
     def __copy__(self) -> SymBool:
         return self
 
-    def __deepcopy__(self, memo: dict) -> SymBool:
+    def __deepcopy__(self, _memo: dict) -> SymBool:
         return self
 
 

@@ -24,8 +24,9 @@ def _plus(x: Tensor, y: Tensor, beta: Any, alpha: Any) -> Tensor:
     return y.clone() if beta == 0 else scaled(x, beta) + y
 
 
-def _reduced(loss: Tensor, reduction: int) -> Tensor:
-    return (loss, loss.mean(), loss.sum())[reduction] if reduction in (1, 2) else loss
+def _reduced(loss: Tensor, reduction: int | str) -> Tensor:
+    """The mean (1, "mean"), the sum (2, "sum") or all terms of a loss."""
+    return loss.mean() if reduction in (1, "mean") else loss.sum() if reduction in (2, "sum") else loss
 
 
 # Sums and comparisons
@@ -86,8 +87,8 @@ def _renorm(self: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
     return self * torch.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
 
 
-def _multi_margin_loss(
-    self: Tensor, target: Tensor, p: Any = 1, margin: Any = 1, weight: Tensor | None = None, reduction: int = 1
+def multi_margin_loss(
+    self: Tensor, target: Tensor, p: Any = 1, margin: Any = 1, weight: Tensor | None = None, reduction: int | str = 1
 ) -> Tensor:
     rows, classes = self if self.dim() == 2 else self.reshape(1, -1), target.reshape(-1, 1)
     gaps = (margin - rows.gather(1, classes) + rows).clamp_min(0) ** p
@@ -96,7 +97,7 @@ def _multi_margin_loss(
     return _reduced(losses if self.dim() == 2 else losses.reshape(target.shape), reduction)
 
 
-def _multilabel_margin_loss(self: Tensor, target: Tensor, reduction: int = 1) -> Tensor:
+def multilabel_margin_loss(self: Tensor, target: Tensor, reduction: int | str = 1) -> Tensor:
     rows, labels = (t if self.dim() == 2 else t.reshape(1, -1) for t in (self, target))
     precede, indices = (labels >= 0).long().cumprod(1), labels.clamp_min(0)  # the classes before the first negative one
     is_target = torch.zeros_like(rows).scatter_add(1, indices, precede.to(rows.dtype)) > 0
@@ -271,8 +272,8 @@ DECOMPOSITIONS: dict[str, Callable] = {
     "logsumexp.default": _logsumexp,
     "mish": lambda self: self * _softplus(self).tanh(),
     "mse_loss": lambda self, target, reduction=1: _reduced((self - target) ** 2, reduction),
-    "multi_margin_loss": _multi_margin_loss,
-    "multilabel_margin_loss": _multilabel_margin_loss,
+    "multi_margin_loss": multi_margin_loss,
+    "multilabel_margin_loss": multilabel_margin_loss,
     "mv": lambda self, vec: (self * vec).sum(1),
     "mvlgamma": _mvlgamma,
     "nan_to_num": _nan_to_num,

@@ -49,7 +49,7 @@ def _ite(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
 
 
 def _sum(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    items = args if len(args) != 1 else ex.elements(args[0])
+    items = args if len(args) > 1 else ex.elements(args[0] if args else kwargs["args"])
     return functools.reduce(lambda a, b: ex.binary("+", a, b), items, Constant(0))
 
 

@@ -22,6 +22,7 @@ from .schema import Argument, Schema
 
 # Parameters of the engine's operators that have another name in PyTorch's.
 _RENAMED = {
+    "vander": {"x": "input"},
     "split": {"split_size_or_sections": "split_size"}, "split_with_sizes": {"split_size_or_sections": "split_sizes"},
     "dropout": {"training": "train"}, "uniform_like": {"from_": "from"}, "random_like": {"from_": "from"},
 }  # fmt: skip

@@ -17,7 +17,7 @@ from .strided import StridedNested, from_list, handlers, made_of
 
 _ELEMENTWISE = (
     "to_dtype clone detach alias bernoulli nan_to_num gelu celu to_device dropout relu6 div clamp float_power round logit max_other "
-    "min_other"
+    "min_other frexp"
 ).split()
 _LIKE = "zeros_like ones_like empty_like full_like rand_like randn_like uniform_like normal_like bernoulli_like".split()
 # Operators of a tensor and a parameter `dim`, which is not that of the constituents.

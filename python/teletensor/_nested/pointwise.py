@@ -16,7 +16,7 @@ from .tensor import NestedTensor, handlers, wrapped
 # Operators of one tensor that compute each element by itself, but are not declared as pointwise.
 _ELEMENTWISE = (
     "to_dtype clone detach alias bernoulli nan_to_num poisson standard_gamma gelu celu logit relu6 div clamp float_power round "
-    "logaddexp2 ldexp max_other min_other nextafter real mvlgamma"
+    "logaddexp2 ldexp max_other min_other nextafter real mvlgamma frexp"
 ).split()
 _LIKE = (
     "zeros_like ones_like empty_like full_like rand_like randn_like randint_like uniform_like normal_like bernoulli_like "

@@ -187,7 +187,9 @@ class CustomDecompTable(dict):
 
 def default_decompositions() -> dict[Any, Callable]:
     """A new dict of the decompositions that run_decompositions() applies, by overload."""
+    from .. import ops
     from .._decomp import core_aten_decompositions
+    from .._decomp.arithmetic import multi_margin_loss, multilabel_margin_loss
     from .._library import aten
     from ..fx.experimental._composites import COMPOSITES
     from ..fx.experimental._numbers import is_number, value_of
@@ -206,7 +208,9 @@ def default_decompositions() -> dict[Any, Callable]:
         return call_one("split_with_sizes.default", self, sizes, dim)
 
     changed = {aten.packet("batch_norm").default: batch_norm, aten.packet("split").Tensor: split}
-    return {**core_aten_decompositions(), **COMPOSITES, **changed}
+    # Losses whose parameters are not those of ATen's operators.
+    losses = {getattr(ops.teletensor, f.__name__).default: f for f in (multi_margin_loss, multilabel_margin_loss)}
+    return {**core_aten_decompositions(), **COMPOSITES, **changed, **losses}
 
 
 class _Unlifted:

@@ -353,6 +353,7 @@ HINTS = {
 
 # Files with classes whose methods subclasses define.
 INTERFACES = {"distributed/checkpoint/planner.py", "distributed/checkpoint/stateful.py", "distributed/checkpoint/storage.py"}
+INTERFACES |= {"package/_importers.py"}
 # Tables of functions of one signature: handlers of instructions and of builtin functions.
 INTERFACES |= {"_dynamo/_builtins.py", "_dynamo/_deques.py", "_dynamo/_getters.py", "_dynamo/_opcodes_311.py"}
 INTERFACES |= {f"_dynamo/_builtin_{name}.py" for name in ("attributes", "containers", "iteration", "numbers", "text")}
