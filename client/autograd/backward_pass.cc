@@ -6,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/cleanup/cleanup.h"
+#include "base/ignoring_errors.h"
 #include "client/session/operand.h"
 #include "client/session/program_trace.h"
 #include "engine/schema/error.h"
@@ -326,15 +327,19 @@ std::vector<Tensor> BackwardPass::issue_steps(absl::Span<const Tensor> captures)
   for (const Tensor& root : roots_) record_arrival(edge_of(root));
   begin(captures);
   BackwardPass* const outer = std::exchange(innermost, this);
-  absl::Cleanup drop = [this, outer] {
+  const auto drop = [this, outer] {
     innermost = outer;
     const Arg args[] = {task_};
     call("backward_drop", args, {});
   };
+  absl::Cleanup give_up = [&drop] { ignoring_errors(drop); };
   for (uint32_t i : indices_latest_first()) {
     if (is_needed(i)) visit_node(*nodes_[i]);
   }
-  return end(captures);
+  std::vector<Tensor> results = end(captures);
+  std::move(give_up).Cancel();
+  drop();
+  return results;
 }
 
 void BackwardPass::begin(absl::Span<const Tensor> captures) {
@@ -407,7 +412,7 @@ void BackwardPass::run_hook(const GraphHook& hook, bool is_certain) {
 
 std::shared_ptr<void> BackwardPass::recompute(Recomputation& function, bool in_pass) {
   if (in_pass && innermost != nullptr) return innermost->recompute_for(function, /*is_reached=*/false);
-  absl::Cleanup release = [&] { function.release(); };
+  absl::Cleanup release = [&] { ignoring_errors([&] { function.release(); }); };
   std::shared_ptr<void> kept = function.run_again();
   function.release();
   std::move(release).Cancel();
@@ -423,7 +428,7 @@ std::shared_ptr<void> BackwardPass::recompute_for(Recomputation& function, bool 
   TensorMeta flag;
   flag.dtype = DType::kBool;
   if (is_reached) tensors.push_back(run_until(function.stop(), {&flag, 1})[0]);
-  absl::Cleanup release = [&] { function.release(); };
+  absl::Cleanup release = [&] { ignoring_errors([&] { function.release(); }); };
   std::shared_ptr<void> kept = function.run_again();
   const absl::Cleanup end = [&] { function.end_run(); };
   recomputed_.emplace(function.shared_from_this(), kept);

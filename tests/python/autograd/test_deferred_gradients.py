@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
+import textwrap
 
 import pytest
 
@@ -11,7 +14,7 @@ import teletensor.nn as nn
 import teletensor.nn.functional as F
 from teletensor import _C, _connection
 from teletensor.utils.checkpoint import checkpoint
-from tests.conftest import IN_PROCESS
+from tests.conftest import IN_PROCESS, Daemon
 
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires engines with another environment")
 
@@ -30,11 +33,11 @@ def on_both(own_daemon):
     results as lists of bytes."""
     saved, environment = _connection._current, _connection.environment
 
-    def run(function):
+    def run(function, **options):
         results = []
         for setting in ("test", "0"):
             _connection._current = None
-            torch.connect(own_daemon(TELETENSOR_WINDOWS=setting).address)
+            torch.connect(own_daemon(TELETENSOR_WINDOWS=setting).address, **options)
             torch.manual_seed(0)
             results.append([bits(t) if isinstance(t, torch.Tensor) else t for t in function()])
             torch.disconnect()
@@ -185,3 +188,178 @@ def test_writes_to_saved_tensors_are_found(on_both):
         return ["refused"]
 
     expect_equal(on_both(step))
+
+
+@pytest.mark.parametrize("size", [40, 200])
+def test_hooks_of_calls_that_several_nodes_compute(on_both, size):
+    """Their gradients are summed before the hooks run."""
+    losses = [
+        lambda t, u: F.binary_cross_entropy_with_logits(t * 1.5, u, reduction="none"),
+        lambda t, u: F.kl_div(u, t.sigmoid(), reduction="none"),
+        lambda t, u: F.kl_div(t.log_softmax(-1), u.log(), reduction="none", log_target=True),
+        lambda t, u: F.gaussian_nll_loss(t * 2, u, t.sigmoid() + 0.1, reduction="none"),
+        lambda t, u: F.poisson_nll_loss(t * 0.5, u, full=True, reduction="none"),
+        lambda t, u: F.huber_loss(t * 1.5, u, reduction="none") * t,
+        lambda t, u: F.cosine_similarity(t * 2, t.sigmoid() * u, dim=0) * t,
+    ]
+
+    def step():
+        results = []
+        for loss in losses:
+            for change in (lambda gi, go: None, lambda gi, go: tuple(None if g is None else g * 2 for g in gi)):
+                t, u = torch.randn(size, size, requires_grad=True), torch.rand(size, size)
+                y = loss(t, u)
+                y.grad_fn.register_hook(change)
+                y.grad_fn.register_prehook(lambda go: None)
+                y.sum().backward()
+                results += [y, t.grad]
+        return results
+
+    expect_equal(on_both(step))
+
+
+def test_arguments_of_deferred_calls_do_not_raise_the_peak(own_daemon):
+    """A pass fits into the memory that single calls need, and two results."""
+    n, saved, environment = 1024, _connection._current, _connection.environment
+    addresses = [own_daemon(TELETENSOR_WINDOWS=setting).address for setting in ("0", "1")]
+
+    def gradients(address, limit):
+        _connection._current = None
+        torch.connect(address, memory_limit=limit << 20)
+        try:
+            torch.manual_seed(0)
+            x, w = torch.randn(n, n, requires_grad=True), torch.randn(n, n)
+            factors, y = [x @ w for _ in range(12)], x
+            for factor in factors:
+                y = y * factor
+            del factors, factor
+            loss = y.sum()
+            del y
+            loss.backward()
+            return bits(x.grad)
+        except RuntimeError as error:
+            return str(error)
+        finally:
+            torch.disconnect()
+
+    try:
+        needed = next(limit for limit in range(100, 200, 4) if isinstance(gradients(addresses[0], limit), bytes))
+        want = gradients(addresses[0], needed)
+        assert gradients(addresses[1], needed + 2 * 4) == want
+    finally:
+        _connection._current, _connection.environment = saved, environment
+        if saved is not None:
+            _C.set_session(saved)
+
+
+def test_the_first_error_stays(on_both):
+    """A pass that cannot store its gradients fails with that error, even if a hook continues it."""
+
+    def step():
+        n = 1024  # 4 MiB
+        x = torch.randn(n, n, requires_grad=True)
+        w = x * 1
+        y = w.sin()
+        w.retain_grad()
+        y.register_hook(lambda g: torch.zeros(1).expand(n, n))
+        z = y.exp()
+        ballast = []
+        with pytest.raises(RuntimeError, match="out of memory"):
+            while True:
+                ballast.append(torch.ones(1 << 18))
+                ballast[-1][0].item()
+        ballast.pop()
+        z.sum().backward()
+        with pytest.raises(RuntimeError, match="out of memory"):
+            w.grad.sum().item()
+        with pytest.raises(RuntimeError, match="out of memory"):
+            x.grad.sum().item()
+        return ["failed"]
+
+    expect_equal(on_both(step, memory_limit=48 << 20))
+
+
+KILLED = """
+    import sys
+    import teletensor as torch
+    from teletensor.utils.checkpoint import checkpoint
+
+    address, number, case = sys.argv[1:]
+    torch.connect(address)
+    import os, signal
+
+    def kill(*_):
+        os.kill(int(number), signal.SIGKILL)
+
+    class Function(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            kill()
+            return g * torch.ones(()).item()
+
+    calls = []
+
+    def again(x):
+        calls.append(0)
+        if len(calls) == 2:
+            kill()
+            torch.ones(3).sum().item()
+        return x.sin() * x
+
+    def unpack(values):
+        kill()
+        return torch.tensor(values)
+
+    x = torch.randn(300, 300, requires_grad=True)
+    y = x.sin()
+
+    def waits(*arguments):
+        kill()
+        gradient = arguments[0][0] if isinstance(arguments[0], tuple) else arguments[0]
+        gradient.sum().item()
+
+    if case == "hook":
+        y.register_hook(waits)
+    elif case == "hook that does not wait":
+        y.register_hook(kill)
+    elif case == "node hook":
+        y.grad_fn.register_hook(waits)
+    elif case == "node prehook":
+        y.grad_fn.register_prehook(waits)
+    elif case == "function":
+        y = Function.apply(y)
+    elif case == "checkpoint":
+        y = checkpoint(again, y, use_reentrant=False)
+    elif case == "saved tensors":
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t.numpy(), unpack):
+            y = y.exp()
+    try:
+        y.sum().backward()
+        x.grad.sum().item()
+    except ConnectionError as error:
+        print("caught", error)
+    try:
+        torch.ones(3).sum().item()
+    except ConnectionError as error:
+        print("caught", error)
+"""
+
+
+@pytest.mark.parametrize(
+    "case", ["hook", "hook that does not wait", "node hook", "node prehook", "function", "checkpoint", "saved tensors"]
+)
+def test_an_engine_that_dies_in_a_pass_raises(tmp_path, case):
+    engine = Daemon(tmp_path, TELETENSOR_WINDOWS="test")
+    try:
+        command = [sys.executable, "-c", textwrap.dedent(KILLED), engine.address, str(engine.process.pid), case]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    finally:
+        engine.process.kill()
+        engine.process.wait(20)
+        engine.log.close()
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.count("caught [connection]") == 2, ended.stdout
