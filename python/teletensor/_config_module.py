@@ -75,8 +75,9 @@ class Settings(ModuleType):
             return setattr(importlib.import_module(module), original, value)
         if name not in vars(self):
             raise AttributeError(f"module {self.__name__!r} has no setting {name!r}")
-        default, reason = vars(self).get("_fixed", {}).get(name, (value, ""))
-        if value != default:
+        fixed = vars(self).get("_fixed", {})
+        if name in fixed and value != fixed[name][0]:
+            default, reason = fixed[name]
             setting = f"{self.__name__.rpartition('teletensor.')[2]}.{name}"
             raise NotImplementedError(f"[{setting}] expected {default!r}, got {value!r}: {reason}")
         check = vars(self).get("_checks", {}).get(name)

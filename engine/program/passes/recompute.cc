@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "engine/device/cancellation.h"
+#include "engine/memory/session_charge.h"
 #include "engine/program/passes/memory_budget.h"
 #include "engine/program/passes/peak_memory.h"
 #include "engine/program/passes/remove_unused.h"
@@ -18,6 +21,17 @@ constexpr uint8_t kNone = 0;
 // Of calls that compute something again for values that are kept during the backward part, and then once more. They are
 // neither merged nor fused with others.
 constexpr uint8_t kTwice = Instruction::kRecompute;
+
+// How often a pass checks for cancellation and charges the session for what it has appended, in calls.
+constexpr size_t kCallsPerCharge = 1024;
+// A Program that computes values in parts has at most this many times the calls of one that does not.
+constexpr size_t kMaxGrowth = 4;
+
+// A Program that is being made, and the charge for its memory.
+struct Made {
+  Program program;
+  HostCharge charge = {};
+};
 
 uint8_t mark_of(const Instruction& instruction) { return instruction.flags & Instruction::kRecompute; }
 
@@ -68,14 +82,20 @@ class Recomputation {
     is_in_parts_ = !instructions.empty();
   }
 
-  // Nothing if there would be too many names.
-  bool run(Program* changed) {
+  // Returns false as soon as there are too many names, or more than `max_calls` calls. Throws Error if the session has
+  // no memory for the Program, or its work is cancelled.
+  bool run(size_t max_calls, Made* made) {
+    max_calls_ = max_calls;
+    Program* const changed = &made->program;
     for (size_t i = 0; i < instructions_.size(); ++i) {
       if (is_backward_[i]) {
         for (const Arg& arg : instructions_[i].args) {
-          for (Slot slot : names_in(arg)) compute_again(slot, changed);
+          for (Slot slot : names_in(arg)) {
+            if (!compute_again(slot, made)) return false;
+          }
         }
       }
+      if (!has_room(made)) return false;
       append_renamed(
           instructions_[i], [&](Slot slot) { return is_backward_[i] ? name_of(slot) : slot; }, changed);
       if (!is_chosen_[i]) continue;
@@ -83,7 +103,7 @@ class Recomputation {
       flags = static_cast<uint8_t>((flags & ~Instruction::kRecompute) | Instruction::kRecomputeOdd);
     }
     changed->set_outputs(program_.outputs());
-    return last_ <= Program::kMaxNames;
+    return true;
   }
 
  private:
@@ -126,14 +146,34 @@ class Recomputation {
     return needed;
   }
 
-  // Appends the calls that compute the value.
-  void compute_again(Slot wanted, Program* changed) {
-    if (!is_recomputed(wanted) || again_.contains(wanted)) return;
+  // Whether one more call may be appended.
+  bool has_room(Made* made) const {
+    const size_t calls = made->program.instructions().size();
+    if (last_ > Program::kMaxNames || calls >= max_calls_) return false;
+    if (calls % kCallsPerCharge == 0) {
+      check_cancelled();
+      charge(made);
+    }
+    return true;
+  }
+  // Charges for the Program, and for the passes' data about it, which are not larger.
+  static void charge(Made* made) {
+    const uint64_t bytes = 2 * made->program.bytes();
+    if (bytes <= made->charge.bytes()) return;
+    made->charge = HostCharge();  // before the charge for all
+    made->charge = charge_session("a Program that computes values again", bytes);
+  }
+
+  // Appends the calls that compute the value. Returns false as run() does.
+  bool compute_again(Slot wanted, Made* made) {
+    if (!is_recomputed(wanted) || again_.contains(wanted)) return true;
+    Program* const changed = &made->program;
     const std::vector<size_t> needed = needed_for(wanted, /*stops=*/false);
     // In parts, only what the value itself needs is there for later calls, beside what stays.
     const std::vector<size_t> direct = is_in_parts_ ? needed_for(wanted, /*stops=*/true) : needed;
     std::vector<size_t> dropped;
     for (size_t i : needed) {
+      if (!has_room(made)) return false;
       const bool is_dropped = !stays_[i] && !std::binary_search(direct.begin(), direct.end(), i);
       if (is_dropped) dropped.push_back(i);
       const auto is_new = [&](Slot slot) {
@@ -148,6 +188,7 @@ class Recomputation {
     for (size_t i : dropped) {
       for (Slot slot : instructions_[i].results) again_.erase(slot);
     }
+    return true;
   }
 
   const std::vector<bool>& is_backward_;
@@ -162,6 +203,7 @@ class Recomputation {
   absl::flat_hash_set<Slot> kept_;
   absl::flat_hash_map<Slot, Slot> again_;  // by name: the name of the value that is computed again
   Slot last_ = 0;
+  size_t max_calls_ = 0;
   uint8_t last_mark_ = kNone;
 };
 
@@ -193,12 +235,12 @@ int64_t peak_of(Program program, absl::Span<const TensorMeta* const> inputs) {
 
 // Applies the budget's choice. What is computed again is computed in parts, of the size with the lowest peak.
 bool apply_choice(const Recomputation& recomputation, const BudgetChoice& choice,
-                  const std::vector<BudgetChoice>& larger, absl::Span<const TensorMeta* const> inputs,
-                  Program* changed) {
+                  const std::vector<BudgetChoice>& larger, absl::Span<const TensorMeta* const> inputs, Made* changed) {
   Recomputation whole = recomputation;
   whole.choose(choice.again);
-  if (!whole.run(changed)) return false;
-  int64_t lowest = choice.again.empty() ? 0 : peak_of(*changed, inputs);
+  if (!whole.run(std::numeric_limits<size_t>::max(), changed)) return false;
+  const size_t max_calls = kMaxGrowth * changed->program.instructions().size();
+  int64_t lowest = choice.again.empty() ? 0 : peak_of(changed->program, inputs);
   for (const BudgetChoice& other : larger) {
     // What the larger budget keeps stays during the backward part.
     std::vector<size_t> stay;
@@ -208,9 +250,10 @@ bool apply_choice(const Recomputation& recomputation, const BudgetChoice& choice
     Recomputation in_parts = recomputation;
     in_parts.choose(choice.again);
     in_parts.keep_during_backward(stay);
-    Program made;
-    if (!in_parts.run(&made)) continue;
-    const int64_t peak = peak_of(made, inputs);
+    Made made;
+    // Others that keep more values are not tried after one that computes too much again.
+    if (!in_parts.run(max_calls, &made)) break;
+    const int64_t peak = peak_of(made.program, inputs);
     if (peak >= lowest) continue;
     lowest = peak;
     *changed = std::move(made);
@@ -244,10 +287,10 @@ Recomputed recompute(const std::vector<bool>& is_backward, const ProgramTypes* t
     }
   }
   const size_t before = instructions.size();
-  Program changed;
+  Made changed;
   if (!apply_choice(recomputation, choice, larger, inputs, &changed)) return {};
-  recomputed.calls = changed.instructions().size() - before;
-  *program = std::move(changed);
+  recomputed.calls = changed.program.instructions().size() - before;
+  *program = std::move(changed.program);
   return recomputed;
 }
 

@@ -242,3 +242,30 @@ def test_random_functions_have_the_same_bits(seed):
     for values in results[1:]:
         for got, expected in zip(values, results[0]):
             assert torch.equal(got, expected) or torch.equal(got.isnan(), expected.isnan())
+
+
+def test_small_parts_of_long_functions_are_bounded():
+    """Every product reads the last of many values, so that parts would grow with the square of their number."""
+    w = torch.full((4, 4), 0.5, requires_grad=True)
+
+    def step(x, calls):
+        w.grad = None
+        h, loss = w * 1, 0
+        for _ in range(calls):
+            h = h.sin()
+        for k in range(calls):
+            loss = loss + (h @ x + k).tanh().sum()
+        loss.backward()
+        return loss.detach()
+
+    x = torch.ones(4, 4)
+    for calls in (200, 600):
+        results = []
+        for budget in (1.0, 0.0):
+            with config.patch(activation_memory_budget=budget):
+                program = trace(lambda x, calls=calls: step(x, calls), x)
+            results.append([program(x), w.grad.clone()])
+            added = kept(program, x)[0]
+        assert 0 < added < 40 * calls
+        for got, expected in zip(*results):
+            same(got, expected)
