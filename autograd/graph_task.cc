@@ -90,7 +90,8 @@ void GraphTask::start_at(const Tensor& root, Tensor gradient) {
   if (!gradient) gradient = ops::ones(root.sizes(), root.dtype(), root.device());
   if (gradient.dtype() != root.dtype()) gradient = formulas::cast(gradient, root.dtype());
   Edge edge = edge_of(root);
-  accumulate(states_[find(edge.node.get())].gradients[edge.output], std::move(gradient), false);
+  accumulate(states_[find(edge.node.get())].gradients[edge.output], std::move(gradient), /*in_place=*/false,
+             deferred_.get());
 }
 
 uint32_t GraphTask::claim(Node* node) {
@@ -212,13 +213,25 @@ bool GraphTask::advance(int64_t stop) try {
       make_ready(index);
       flush();
       throw;
+    } catch (const Error&) {
+      flush_after_error();
+      throw;
     }
   }
   flush();
   return false;
 } catch (const Error& error) {
+  if (failed_ && !failure_) failure_ = std::make_shared<const Error>(error.kind(), error.message());
   invalidate_gradients(error);
   throw;
+}
+
+void GraphTask::flush_after_error() {
+  if (!deferred_) return;
+  try {
+    deferred_->flush();
+  } catch (const std::exception&) {  // has_lost()
+  }
 }
 
 bool GraphTask::may_defer() const {
@@ -227,7 +240,10 @@ bool GraphTask::may_defer() const {
          !context.observes_kernels() && context.recorder == nullptr;
 }
 
-void GraphTask::check_not_failed() const { check(!failed_, "expected a backward pass that has not failed"); }
+void GraphTask::check_not_failed() const {
+  if (failure_) throw *failure_;
+  check(!failed_, "expected a backward pass that has not failed");
+}
 
 void GraphTask::invalidate_gradients(const Error& error) {
   if (!options_.accumulate) return;
@@ -316,6 +332,7 @@ int64_t GraphTask::run(uint32_t index) {
   state.gradients.clear();
   state.supplied.clear();
   if (runs && !options_.retain_graph) node.release();
+  if (deferred_) deferred_->flush_if_large();
   if (is_held) return hold(index, (*state.hooks)[state.hooks_done].call, std::move(outputs), std::move(results));
   for (size_t i = 0; i < results.size(); ++i) deliver(node.edges[i], std::move(results[i]));
   return 0;
@@ -380,11 +397,8 @@ void GraphTask::deliver(const Edge& edge, Tensor gradient) {
   if (!state.needed) return;
   if (gradient) {
     Tensor& sum = state.gradients[edge.output];
-    const bool is_deferred = deferred_ && deferred_->is_deferred(gradient);
-    const bool in_place = sum && !options_.create_graph && !is_deferred && is_sole_owner(sum) && sum.is_contiguous();
-    std::optional<DeferredCalls::Use> use;
-    if (deferred_) use.emplace(deferred_.get());
-    accumulate(sum, std::move(gradient), in_place);
+    const bool in_place = sum && !options_.create_graph && is_sole_owner(sum) && sum.is_contiguous();
+    accumulate(sum, std::move(gradient), in_place, deferred_.get());
   }
   if (--state.dependencies == 0) make_ready(index);
 }
@@ -529,7 +543,23 @@ Tensors GraphTask::finish(absl::Span<const Tensor> captures) {
   PassMode mode(options_.create_graph);
   Tensors results;
   for (const Tensor& capture : captures) results.push_back(capture_of(capture));
+  if (options_.accumulate) {
+    for (size_t i = 0; i < captures.size(); ++i) own_retained(captures[i], &results[i]);
+  }
   return in_row_major_order(std::move(results));
+}
+
+// Copies the gradient that a result of a call retains, unless nothing else refers to its bytes: a write to it changes
+// no other gradient.
+void GraphTask::own_retained(const Tensor& tensor, Tensor* gradient) {
+  if (tensor->is_leaf()) return;
+  for (Capture& capture : captures_) {
+    if (capture.gradient.same(*gradient)) {
+      capture.gradient = Tensor();
+      break;
+    }
+  }
+  if (!is_sole_owner(*gradient) && gradient->is_contiguous()) *gradient = ops::clone(*gradient);
 }
 
 Tensor GraphTask::capture_of(const Tensor& tensor) const {

@@ -110,6 +110,7 @@ class GraphTask final : public Pass {
   void start_at(const Tensor& root, Tensor gradient);
   void add_capture(const Tensor& tensor);
   Tensor capture_of(const Tensor& tensor) const;
+  void own_retained(const Tensor& tensor, Tensor* gradient);
 
   // Runs ready nodes. Returns true if `stop` is reached.
   bool advance(int64_t stop);
@@ -137,6 +138,9 @@ class GraphTask final : public Pass {
   void make_ready(uint32_t index);
   // Whether the calls of the pass's formulas may be executed later.
   bool may_defer() const;
+  // Executes the deferred calls after an error of another call, so that only what depends on that call is missing.
+  void flush_after_error();
+  // Throws the error that has left gradients without values, if there was one.
   void check_not_failed() const;
 
   static constexpr uint32_t kNone = ~uint32_t{0};
@@ -154,6 +158,7 @@ class GraphTask final : public Pass {
   bool capture_all_ = false;
   std::unique_ptr<DeferredCalls> deferred_;  // during advance()
   bool failed_ = false;                      // gradients have no values
+  std::shared_ptr<const Error> failure_;     // why; null if it was no Error
 };
 
 }  // namespace tt::autograd

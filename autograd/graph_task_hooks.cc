@@ -61,7 +61,7 @@ int64_t GraphTask::hold(uint32_t index, const std::shared_ptr<HookedCall>& call,
     }
     ++held.deliveries[input];
     if (results[i] && states_[find(edge.node.get())].needed)
-      accumulate(held.inputs[input], std::move(results[i]), false);
+      accumulate(held.inputs[input], std::move(results[i]), /*in_place=*/false, deferred_.get());
   }
   return --held.nodes_left == 0 ? next_after(held) : 0;
 }

@@ -3,6 +3,10 @@
 
 #include "engine/tensor/tensor.h"
 
+namespace tt {
+class DeferredCalls;
+}
+
 namespace tt::autograd {
 
 // Whether only `t` refers to its storage, so that the bytes may be overwritten or kept. If `t` is a view, its base may
@@ -15,7 +19,8 @@ inline bool is_sole_owner(const Tensor& t) {
 }
 
 // sum += gradient. Writes to `sum` if `in_place` (the caller owns it); otherwise replaces it with a new tensor. An
-// undefined sum becomes `gradient` itself.
-void accumulate(Tensor& sum, Tensor gradient, bool in_place);
+// undefined sum becomes `gradient` itself. `deferred`: the calls of the pass that are executed later, of which both may
+// be results; null if there are none.
+void accumulate(Tensor& sum, Tensor gradient, bool in_place, DeferredCalls* deferred);
 
 }  // namespace tt::autograd

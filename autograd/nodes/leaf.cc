@@ -33,7 +33,7 @@ void LeafNode::run(Gradients& gradients, Gradients&) {
 Tensor LeafNode::add_to(TensorImpl& leaf, Tensor gradient, bool in_place) {
   History& history = *find_history(leaf);
   if (history.grad_error) throw *history.grad_error;
-  accumulate(history.grad, std::move(gradient), in_place);
+  accumulate(history.grad, std::move(gradient), in_place, /*deferred=*/nullptr);
   if (const auto* observers = Context::current().services.find<GradientObservers>()) {
     observers->accumulated(&leaf, history.grad);
   }

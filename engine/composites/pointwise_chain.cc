@@ -6,6 +6,7 @@
 #include "engine/composites/chain_plans.h"
 #include "engine/device/cancellation.h"
 #include "engine/device/failed_check.h"
+#include "engine/device/fair_queue.h"
 #include "engine/device/parallel.h"
 #include "engine/dispatch/call_scope.h"
 #include "engine/dispatch/chain.h"
@@ -209,6 +210,8 @@ class ChainRun {
     };
     CallScope& scope = CallScope::current();
     scope.site = steps_[first].site;
+    if (Turn* const turn = Turn::current()) turn->offer();
+    const Activity::Kernel running(scope.activity, steps_[last].op->id);
     try {
       if (scope.observes_kernels()) [[unlikely]]
         observe(chain, first, Tensor());

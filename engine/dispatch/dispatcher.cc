@@ -11,6 +11,7 @@
 #include "engine/device/fair_queue.h"
 #include "engine/dispatch/call_recorder.h"
 #include "engine/dispatch/call_scope.h"
+#include "engine/dispatch/missing_values.h"
 #include "engine/dispatch/partial_writes.h"
 #include "engine/dispatch/view.h"
 #include "engine/dispatch/written_tensors.h"
@@ -290,6 +291,7 @@ void Dispatcher::run_backend(Call& call, const Row& row, Key key) const {
   if (recorder != nullptr) [[unlikely]] {
     if (recorder->take(call)) return;
   }
+  MissingValues::check_none(call);
   if (row.suspends && scope.in_program) [[unlikely]]
     fail(ErrorKind::kNotImplemented, "[", call.op->name, "] waits for something outside the engine; a Program cannot");
   if (call.into || row.writes) check_writable(call);

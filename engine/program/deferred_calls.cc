@@ -59,9 +59,7 @@ bool is_operand(const Arg& arg, const TensorMeta& result) {
 
 bool DeferredCalls::is_enabled() { return setting() != "0"; }
 
-DeferredCalls::DeferredCalls()
-    : min_elements_(setting() == "test" ? kMinRegionElements : kMinFusedElements),
-      placeholder_(make_ref<Storage>(Device{DeviceType::kMeta}, 0)) {}
+DeferredCalls::DeferredCalls() : min_elements_(setting() == "test" ? kMinRegionElements : kMinFusedElements) {}
 
 bool DeferredCalls::take(Call& call) {
   if (may_defer(call)) {
@@ -126,7 +124,7 @@ bool DeferredCalls::reads_deferred(const Call& call) const {
   if (steps_.empty()) return false;
   const auto is_deferred = [&](const TensorMeta* t) {
     if (t == nullptr || t->is_number) return false;
-    return static_cast<const TensorImpl*>(t)->storage == placeholder_;
+    return static_cast<const TensorImpl*>(t)->storage == missing_.storage();
   };
   return std::any_of(call.args.begin(), call.args.end(), [&](const Arg& arg) {
     if (arg.kind == Arg::Kind::kTensor) return is_deferred(arg.tensor);
@@ -149,9 +147,51 @@ void DeferredCalls::add(Call& call) {
   step.site = scope.site;
   step.first_result = scope.first_result;
   step.default_dtype = default_float();
-  step.result = Tensor(new TensorImpl(call.inferred.outputs[0], placeholder_));
+  step.result = Tensor(new TensorImpl(call.inferred.outputs[0], missing_.storage()));
   operands_ += operands(call);
   call.outputs.assign(1, step.result);
+}
+
+void DeferredCalls::flush_if_large() {
+  if (steps_.empty()) return;
+  const TensorMeta& result = steps_[0].result.meta();
+  const uint64_t two_results = 2 * static_cast<uint64_t>(result.numel()) * item_size(result.dtype);
+  const uint64_t most = std::max(kMaxHeldBytes, two_results);
+  if (held_bytes() > most) flush();
+}
+
+uint64_t DeferredCalls::held_bytes() const {
+  // References by steps to tensors, by these to storages and bases, and by bases to storages.
+  struct Count {
+    const RefCounted* object;
+    uint32_t references;
+  };
+  absl::InlinedVector<Count, 16> tensors, bases, storages;
+  const auto add = [](absl::InlinedVector<Count, 16>& counts, const RefCounted* object) {
+    const auto is_it = [&](const Count& count) { return count.object == object; };
+    const auto at = std::find_if(counts.begin(), counts.end(), is_it);
+    if (at != counts.end()) return ++at->references;
+    counts.push_back({object, 1});
+    return uint32_t{1};
+  };
+  for (const Step& step : steps_) {
+    for (const Tensor& tensor : step.tensors) {
+      if (tensor && !is_deferred(tensor)) add(tensors, tensor.get());
+    }
+  }
+  const auto is_held = [](const Count& count) { return count.object->ref_count() == count.references; };
+  uint64_t bytes = 0;
+  const auto add_storage = [&](const Storage* storage) {
+    if (add(storages, storage) == storage->ref_count()) bytes += storage->bytes();
+  };
+  for (const Count& count : tensors) {
+    if (!is_held(count)) continue;
+    const auto* const tensor = static_cast<const TensorImpl*>(count.object);
+    add_storage(tensor->storage.get());
+    const TensorImpl* const base = tensor->base.get();
+    if (base != nullptr && add(bases, base) == base->ref_count()) add_storage(base->storage.get());
+  }
+  return bytes;
 }
 
 void DeferredCalls::flush() {

@@ -129,6 +129,21 @@ TEST_F(StopTest, PassesNest) {
               ::testing::HasSubstr("backward pass 1 does not exist"));
 }
 
+TEST_F(StopTest, AnErrorOfAnotherCallKeepsDeferredGradients) {
+  constexpr int64_t kLarge = 1 << 14;  // so that calls of the pass are deferred
+  Tensor x = leaf({kLarge}, V(kLarge, 2)), other = leaf({}, {1});
+  Tensor y = ops::mul(x, 3.0);
+  ops::hook(61, y);
+  Tensor written = ops::mul(other, 1.0);
+  Tensor bad = ops::mul(written, written);
+  Tensor z = ops::mul(y, y);
+  written->storage->bump_version();
+  const Tensor roots[] = {ops::sum(z, std::nullopt, false, std::nullopt), bad};
+  GraphTask task(roots, {}, {}, {});
+  EXPECT_THAT(error_of([&] { task.run_until(61); }), ::testing::HasSubstr("modified by an inplace operation"));
+  EXPECT_EQ(read(task.run_until(61)[0]), V(kLarge, 12));
+}
+
 TEST_F(StopTest, SavedTensorsGetTheHistoryOfTheFunction) {
   Tensor x = leaf({2}, {1, 2});
   Tensor doubled = ops::mul(x, 3.0), z = function(51, doubled);

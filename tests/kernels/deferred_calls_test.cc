@@ -118,5 +118,48 @@ TEST_F(DeferredCallsTest, OtherSizesAndSmallResults) {
   expect_close(second, ops::neg(half), 0);
 }
 
+TEST_F(DeferredCallsTest, KernelsRefuseResultsWithoutValues) {
+  DeferredCalls calls;
+  Tensor product;
+  {
+    const DeferredCalls::Use use(&calls);
+    product = ops::mul(a_, b_);
+  }
+  EXPECT_THROW(ops::add(product, a_, int64_t{1}), Error);
+  EXPECT_THROW(ops::cat({a_, product}, 0), Error);
+  EXPECT_THROW(ops::narrow(product, 0, 0, 8), Error) << "a view would never get values";
+  calls.flush();
+  expect_close(ops::add(product, a_, int64_t{1}), ops::add(ops::mul(a_, b_), a_, int64_t{1}), 0);
+}
+
+TEST_F(DeferredCallsTest, BoundsTheBytesOfArgumentsThatOthersHaveDropped) {
+  constexpr int64_t kHuge = 1 << 20;  // elements of 4 MiB
+  const Tensor ones = constant({kHuge}, 1);
+  Tensor x = filled({kHuge}), y = filled({2, kHuge}), z = filled({kHuge});
+  Tensor view = ops::view(ops::narrow(y, 0, 1, 1), {kHuge});
+  const Tensor wanted = ops::mul(ops::mul(ops::mul(x, ones), view), z);
+  DeferredCalls calls;
+  Tensor product;
+  const auto multiply = [&](const Tensor& by) {
+    const DeferredCalls::Use use(&calls);
+    product = ops::mul(product ? product : x, by);
+  };
+  multiply(ones);
+  multiply(view);
+  multiply(z);
+  calls.flush_if_large();
+  EXPECT_TRUE(calls.is_deferred(product)) << "others refer to all arguments";
+  x = z = Tensor();
+  calls.flush_if_large();
+  EXPECT_TRUE(calls.is_deferred(product)) << "two results";
+  view = Tensor();
+  calls.flush_if_large();
+  EXPECT_TRUE(calls.is_deferred(product)) << "the view's base is in use";
+  y = Tensor();
+  calls.flush_if_large();
+  EXPECT_FALSE(calls.is_deferred(product));
+  expect_close(product, wanted, 0);
+}
+
 }  // namespace
 }  // namespace tt

@@ -89,6 +89,44 @@ def test_retain_grad(torch):
     assert y.grad.tolist() == [6, 6]
 
 
+def test_retained_gradients_share_no_memory(torch):
+    a = torch.zeros(4, requires_grad=True) * 1
+    b = a + 1
+    c = b.view(2, 2)
+    for t in (a, b, c):
+        t.retain_grad()
+    seed = torch.ones(())
+    c.square().sum().backward(seed)
+    b.grad.zero_()
+    assert a.grad.tolist() == [2, 2, 2, 2] and c.grad.tolist() == [[2, 2], [2, 2]]
+    c.grad.fill_(7)
+    a.grad.fill_(5)
+    assert b.grad.tolist() == [0, 0, 0, 0] and a.grad.tolist() == [5, 5, 5, 5]
+
+
+def test_a_retained_gradient_shares_no_memory_with_the_seed_or_a_leaf(torch):
+    x = torch.ones(3, requires_grad=True)
+    y = x + 0
+    y.retain_grad()
+    seen = []
+    y.register_hook(lambda g: seen.append(g))
+    seed = torch.full((3,), 2.0)
+    y.backward(seed)
+    y.grad.zero_()
+    assert seed.tolist() == x.grad.tolist() == seen[0].tolist() == [2, 2, 2]
+
+
+def test_retained_gradients_of_a_recorded_pass_can_be_differentiated(torch):
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 1
+    z = y + 0
+    y.retain_grad()
+    z.retain_grad()
+    z.pow(3).sum().backward(create_graph=True)
+    (second,) = torch.autograd.grad(y.grad.sum(), x)
+    assert y.grad.tolist() == z.grad.tolist() == [3, 12] and second.tolist() == [6, 12]
+
+
 # Results whose graph autograd.grad() of a later tensor leaves as it is; of a leaf [1, 2].
 INTERMEDIATES = {
     "one operation": lambda torch, x: x.exp(),
