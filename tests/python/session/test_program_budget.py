@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 import re
+from pathlib import Path
 
 import pytest
 
 import teletensor as torch
 import teletensor.nn as nn
 import teletensor.nn.functional as F
+from teletensor import _C, _connection
+from tests.conftest import IN_PROCESS
 
 config = torch._functorch.config
 trace = torch.compiler.trace
@@ -244,28 +247,41 @@ def test_random_functions_have_the_same_bits(seed):
             assert torch.equal(got, expected) or torch.equal(got.isnan(), expected.isnan())
 
 
-def test_small_parts_of_long_functions_are_bounded():
-    """Every product reads the last of many values, so that parts would grow with the square of their number."""
-    w = torch.full((4, 4), 0.5, requires_grad=True)
+@pytest.mark.skipif(IN_PROCESS, reason="requires an engine of its own")
+def test_the_memory_for_small_parts_is_bounded(own_daemon):
+    """Every product reads the last of many values: Programs of small parts would grow with the square of their number."""
+    engine, saved, environment = own_daemon(), _connection._current, _connection.environment
 
-    def step(x, calls):
-        w.grad = None
-        h, loss = w * 1, 0
-        for _ in range(calls):
-            h = h.sin()
-        for k in range(calls):
-            loss = loss + (h @ x + k).tanh().sum()
-        loss.backward()
-        return loss.detach()
+    def peak_megabytes():
+        status = Path(f"/proc/{engine.process.pid}/status").read_text()
+        return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 1024
 
-    x = torch.ones(4, 4)
-    for calls in (200, 600):
-        results = []
-        for budget in (1.0, 0.0):
-            with config.patch(activation_memory_budget=budget):
-                program = trace(lambda x, calls=calls: step(x, calls), x)
-            results.append([program(x), w.grad.clone()])
-            added = kept(program, x)[0]
-        assert 0 < added < 40 * calls
-        for got, expected in zip(*results):
-            same(got, expected)
+    def run(budget, calls=1500):
+        w = torch.full((4, 4), 0.5, requires_grad=True)
+
+        def step(x):
+            w.grad = None
+            h, loss = w * 1, 0
+            for _ in range(calls):
+                h = h.sin()
+            for k in range(calls):
+                loss = loss + (h @ x + k).tanh().sum()
+            loss.backward()
+            return loss.detach()
+
+        with config.patch(activation_memory_budget=budget):
+            program = trace(step, torch.ones(4, 4))
+        loss = program(torch.ones(4, 4))
+        return loss.item(), w.grad.tolist()
+
+    try:
+        _connection._current = None
+        torch.connect(engine.address)
+        want, before = run(1.0), peak_megabytes()
+        assert run(0.0) == want
+        assert peak_megabytes() - before < 80
+        torch.disconnect()
+    finally:
+        _connection._current, _connection.environment = saved, environment
+        if saved is not None:
+            _C.set_session(saved)
