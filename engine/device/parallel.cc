@@ -12,6 +12,7 @@
 #include "base/mutex.h"
 #include "engine/device/cancellation.h"
 #include "engine/device/fair_queue.h"
+#include "engine/device/pool_threads.h"
 
 namespace tt {
 namespace {
@@ -103,6 +104,8 @@ int num_threads() {
 int set_thread_limit(int limit) { return std::exchange(thread_limit, limit); }
 
 void set_num_threads(int n) { width_setting.store(std::max(n, 1), std::memory_order_relaxed); }
+
+void release_pool_threads() { omp_pause_resource_all(omp_pause_soft); }
 
 bool holds_pool() { return leases > 0; }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/device/pool_threads.h"
 #include "server/serving/datatype.h"
 #include "server/serving/request_inputs.h"
 
@@ -121,6 +122,7 @@ std::shared_ptr<ModelVersion> ModelVersion::load(const std::filesystem::path& fo
   check(ErrorKind::kValue, version->streaming_ || !version->settings_.config.model_transaction_policy().decoupled(),
         "[model] expected a model that generates, because the configuration says that it is decoupled");
   version->warm_up();
+  release_pool_threads();
   return version;
 }
 

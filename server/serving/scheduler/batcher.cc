@@ -5,11 +5,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/device/pool_threads.h"
 
 namespace tt::server {
 namespace {
 
 constexpr std::chrono::milliseconds kPollInterval{50};
+// Of a batch that runs on the thread of a request: about what several switches between threads take.
+constexpr std::chrono::microseconds kShort{100};
 
 }  // namespace
 
@@ -54,17 +57,35 @@ void Batcher::wake_head() {
   if (Job* first = head()) first->changed_->notify_all();
 }
 
-void Batcher::hand_over() {
-  if (idle_.empty() || queued_ == 0 || stopped_) return;
+bool Batcher::hand_over() {
+  if (idle_.empty() || queued_ == 0 || stopped_) return false;
   const Clock::time_point now = Clock::now();
-  if (plan(now).ready > now) return wake_head();
-  if (resting_ != 0) return work_.notify_one();
-  if (threads_.size() >= options_.instances) return;  // one of them is about to look at the queue
+  if (plan(now).ready > now) {
+    wake_head();
+    return false;
+  }
+  if (resting_ != 0) {
+    work_.notify_one();
+    return true;
+  }
+  if (threads_.size() >= options_.instances) return true;  // one of them is about to look at the queue
   try {
     threads_.emplace_back([this] { run_queue(); });
+    return true;
   } catch (const std::system_error&) {  // the system has no thread
     wake_head();
+    return false;
   }
+}
+
+void Batcher::start(const std::vector<Job*>& batch) {
+  if (mean_ > kShort && hand_over()) return;
+  execute(batch);
+  if (mean_ > kShort) {  // later ones run on other threads
+    MutexUnlock unlocked(mutex_);
+    release_pool_threads();
+  }
+  hand_over();
 }
 
 void Batcher::run_queue() {
@@ -152,6 +173,8 @@ void Batcher::execute(const std::vector<Job*>& batch) {
     }
   }
   for (Job* job : batch) job->state_ = Job::State::kDone;
+  constexpr int kWeight = 4;
+  mean_ += (Clock::now() - now - mean_) / kWeight;
   {
     // The instance stays taken, so that this thread continues with the queue, if it is the batcher's.
     MutexUnlock unlocked(mutex_);
@@ -188,11 +211,10 @@ bool Batcher::wait(Job& job) {
   if (!idle_.empty() && head() == &job) {
     const Plan next = plan(now);
     if (next.ready <= now) {
-      execute(next.batch);
-      hand_over();
-      return true;
+      start(next.batch);
+      if (job.state_ != Job::State::kQueued) return true;
     }
-    until = std::min(until, next.ready);
+    if (next.ready > now) until = std::min(until, next.ready);
   }
   if (job.is_cancelled) until = std::min(until, now + kPollInterval);
   if (until == Clock::time_point::max()) {
@@ -218,8 +240,7 @@ absl::Status Batcher::run(Job& job) {
     const Plan next = plan(job.arrived_);
     const bool is_ready = next.ready <= job.arrived_ && job.arrived_ < std::min(job.give_up, job.deadline);
     if (is_ready && std::find(next.batch.begin(), next.batch.end(), &job) != next.batch.end()) {
-      execute(next.batch);
-      hand_over();
+      start(next.batch);
     } else {
       wake_head();
     }

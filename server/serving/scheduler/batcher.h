@@ -1,11 +1,12 @@
 // Batcher: joins requests of different clients into batches, for the instances of a model.
 //
 // The thread of each request waits in run(). A request that finds an idle instance and need not wait, or completes a
-// batch, executes it on its own thread, without a switch to another one. When that thread is done and others wait, one
-// of the batcher's own threads continues, and goes from one batch to the next while any is complete or has waited for
-// long enough: an instance is then never idle until a request's thread wakes up, and the answers of a batch are not
-// delayed by the next one. There is at most one such thread per instance, started at the first use. Requests are queued
-// by priority, then in the order of their arrival. Thread-safe.
+// batch, executes it on its own thread, without a switch to another one, if batches take a short time: loops of long
+// ones use several cores, whose threads stay awake only if the same thread runs all batches. When that thread is done
+// and others wait, one of the batcher's own threads continues, and goes from one batch to the next while any is
+// complete or has waited for long enough: an instance is then never idle until a request's thread wakes up, and the
+// answers of a batch are not delayed by the next one. There is at most one such thread per instance, started at the
+// first use. Requests are queued by priority, then in the order of their arrival. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -93,7 +94,10 @@ class Batcher {
   Plan plan(Clock::time_point now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void execute(const std::vector<Job*>& batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Makes one of the batcher's threads continue with the queue, or the first request's if its batch may not start yet.
-  void hand_over() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns whether a thread of the batcher will look at the queue.
+  bool hand_over() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Executes a batch that may start on this thread, or makes a thread of the batcher do it.
+  void start(const std::vector<Job*>& batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void run_queue();
   // Waits for the request's turn or end. Returns false if it has left the queue with a status.
   bool wait(Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -104,6 +108,7 @@ class Batcher {
   std::vector<Jobs> queues_ ABSL_GUARDED_BY(mutex_);  // by level; the last one has requests that are delayed
   size_t queued_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<size_t> idle_ ABSL_GUARDED_BY(mutex_);  // instances
+  Clock::duration mean_ ABSL_GUARDED_BY(mutex_){};    // of the times of batches, mostly of the last ones
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   CondVar work_;                                              // for run_queue()
   std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);  // of run_queue()

@@ -145,6 +145,22 @@ TEST(Batcher, ContinuesWithTheQueueOnOneThread) {
   EXPECT_EQ(executors[1], executors[2]);
 }
 
+TEST(Batcher, LongBatchesRunOnOneThread) {
+  std::vector<std::thread::id> executors;
+  Batcher batcher({.max_rows = 8}, [&](size_t, absl::Span<Batcher::Job* const>) {
+    executors.push_back(std::this_thread::get_id());
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  });
+  for (int i = 0; i < 4; ++i) {
+    Batcher::Job job;
+    EXPECT_TRUE(batcher.run(job).ok());
+  }
+  EXPECT_EQ(executors[0], std::this_thread::get_id());  // its time was not known
+  EXPECT_NE(executors[1], std::this_thread::get_id());
+  EXPECT_EQ(executors[1], executors[2]);
+  EXPECT_EQ(executors[2], executors[3]);
+}
+
 TEST(Batcher, JoinsOnlyRequestsOfOneKey) {
   Batches all({.max_rows = 8});
   all.hold();
