@@ -5,16 +5,21 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <optional>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
+#include "absl/hash/hash.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/file_descriptor.h"
 #include "engine/device/devices.h"
+#include "engine/device/parallel.h"
 #include "engine/dispatch/dispatcher.h"
 #include "engine/dispatch/ops.h"
 #include "engine/program/poison.h"
@@ -22,6 +27,8 @@
 
 namespace tt::server {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMaxAccepted = 256;
 
@@ -61,6 +68,24 @@ std::string signature_of(const ModelEntry& entry, absl::Span<const Tensor> input
     absl::StrAppend(&signature, ";");
   }
   return signature;
+}
+
+// Runs of one key have inputs of sizes that differ by less than a factor of two, and times about in proportion to
+// `work`.
+struct SizeClass {
+  uint64_t key;
+  double work;
+};
+
+SizeClass size_class(const ModelEntry& entry, absl::Span<const Tensor> inputs) {
+  SizeClass found{absl::HashOf(&entry), 0};
+  for (const Tensor& input : inputs) {
+    for (const int64_t size : input.sizes()) {
+      found.key = absl::HashOf(found.key, std::bit_width(static_cast<uint64_t>(size)));
+    }
+    found.work += static_cast<double>(input.numel());
+  }
+  return found;
 }
 
 }  // namespace
@@ -138,7 +163,8 @@ Tensor zeros_on_host(SizesView sizes, DType dtype) {
   return zeros;
 }
 
-ModelInstance::ModelInstance(std::shared_ptr<const ServedModel> model) : model_(std::move(model)) {
+ModelInstance::ModelInstance(std::shared_ptr<const ServedModel> model)
+    : model_(std::move(model)), tuner_(model_->options().device.type == DeviceType::kCPU ? num_threads() : 1) {
   context_.account = model_->account();
   context_.grad_enabled = false;
   context_.share_gpus(model_->options().queues.get(), model_->options().share.get(), &flow_);
@@ -188,7 +214,16 @@ std::vector<Tensor> ModelInstance::run(const ModelEntry& entry, absl::Span<const
       accepted_.push_back(std::move(signature));
     }
   }
-  Tensors results = entry.program->run({read, written});
+  const SizeClass size = size_class(entry, inputs);
+  const bool one = tuner_.uses_one(size.key);
+  Tensors results;
+  const Clock::time_point begin = Clock::now();
+  {
+    const int limit = set_thread_limit(one ? 1 : 0);
+    const absl::Cleanup restore = [&] { set_thread_limit(limit); };
+    results = entry.program->run({read, written});
+  }
+  tuner_.add(size.key, one, Clock::now() - begin, size.work);
   for (size_t i = 0; i < returned; ++i) (*states)[i] = results[entry.outputs.size() + i];
   return {results.begin(), results.begin() + static_cast<std::ptrdiff_t>(entry.outputs.size())};
 }

@@ -20,6 +20,7 @@
 #include "engine/session/context.h"
 #include "engine/tensor/tensor.h"
 #include "server/serving/model_file.h"
+#include "server/serving/scheduler/thread_tuner.h"
 
 namespace tt::server {
 
@@ -108,6 +109,7 @@ class ModelInstance {
   const std::shared_ptr<const ServedModel> model_;
   Flow flow_;  // of its runs' turns
   Context context_;
+  ThreadTuner tuner_;
   std::map<std::string, std::vector<Tensor>> weights_;  // by entry: tensors of this instance over the model's storages
   SlotTable no_slots_;
   // Signatures of inputs that satisfy the requirements of their entry.
