@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "server/serving/model_version.h"
 #include "server/serving/request_inputs.h"
@@ -12,6 +13,41 @@
 namespace tt::server {
 
 using Clock = std::chrono::steady_clock;
+
+size_t ModelVersion::sequences_of(const std::string& principal) const {
+  size_t count = 0;
+  for (auto each = sequences_.lower_bound({principal, ""}); each != sequences_.end(); ++each, ++count) {
+    if (each->first.first != principal) break;
+  }
+  return count;
+}
+
+bool ModelVersion::has_place(const SequenceKey& key) const {
+  if (settings_.max_candidates == 0 || sequences_.contains(key)) return true;
+  if (sequences_.size() >= settings_.max_candidates) return false;
+  const size_t own = sequences_of(key.first);
+  return std::none_of(starting_.begin(), starting_.end(), [&](const auto& other) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return other.first != key.first && sequences_of(other.first) < own;
+  });
+}
+
+std::shared_ptr<ModelVersion::Sequence> ModelVersion::take_place(const std::string& principal) {
+  if (sequences_.size() < settings_.max_candidates) return nullptr;
+  std::map<absl::string_view, size_t> counts;
+  for (const auto& [other, requests] : starting_) counts[other] = 0;
+  for (const auto& [key, sequence] : sequences_) ++counts[key.first];
+  const size_t share = std::max<size_t>(settings_.max_candidates / counts.size(), 1);
+  if (counts[principal] >= share) return nullptr;
+  auto oldest = sequences_.end();
+  for (auto each = sequences_.begin(); each != sequences_.end(); ++each) {
+    const bool may_end = !each->second->is_busy && counts[each->first.first] > share;
+    if (may_end && (oldest == sequences_.end() || each->second->used < oldest->second->used)) oldest = each;
+  }
+  if (oldest == sequences_.end()) return nullptr;
+  std::shared_ptr<Sequence> sequence = std::move(oldest->second);
+  sequences_.erase(oldest);
+  return sequence;
+}
 
 absl::StatusOr<std::shared_ptr<ModelVersion::Sequence>> ModelVersion::begin_sequence(const InferRequest& request) {
   constexpr std::chrono::milliseconds kPollInterval{50};
@@ -42,18 +78,27 @@ absl::StatusOr<std::shared_ptr<ModelVersion::Sequence>> ModelVersion::begin_sequ
     return check_time();
   };
   drop_idle();
-  while (request.sequence_start && settings_.max_candidates != 0 && sequences_.size() >= settings_.max_candidates &&
-         !sequences_.contains(key)) {
-    if (absl::Status status = wait(); !status.ok()) return status;
-    drop_idle();
+  if (request.sequence_start && !has_place(key)) {
+    ++starting_[request.principal];
+    const absl::Cleanup leave = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      if (--starting_[request.principal] == 0) starting_.erase(request.principal);
+      sequences_changed_.notify_all();
+    };
+    const Clock::time_point late = now + settings_.max_sequence_idle;
+    while (!has_place(key)) {
+      if (now >= late) {
+        if (std::shared_ptr<Sequence> ended = take_place(request.principal)) {
+          dropped.push_back(std::move(ended));
+          continue;
+        }
+      }
+      if (absl::Status status = wait(); !status.ok()) return status;
+      drop_idle();
+    }
   }
   if (request.sequence_start) {
-    const auto first = sequences_.lower_bound({request.principal, ""});
-    const auto last =
-        std::find_if(first, sequences_.end(), [&](const auto& each) { return each.first.first != request.principal; });
     const bool is_new = !sequences_.contains(key);
-    if (is_new && (sequences_.size() >= kMaxSequences ||
-                   static_cast<size_t>(std::distance(first, last)) >= kMaxSequencesOfPrincipal)) {
+    if (is_new && (sequences_.size() >= kMaxSequences || sequences_of(request.principal) >= kMaxSequencesOfPrincipal)) {
       return absl::ResourceExhaustedError(absl::StrCat("[ModelInfer] expected at most ", kMaxSequencesOfPrincipal,
                                                        " sequences of one caller and ", kMaxSequences,
                                                        " of all; end some, or wait until they are idle"));
@@ -88,6 +133,13 @@ void ModelVersion::end_sequence(const InferRequest& request, const std::shared_p
   if (!request.sequence_end && sequence->has_begun) return;
   const auto found = sequences_.find({request.principal, request.sequence});
   if (found != sequences_.end() && found->second == sequence) sequences_.erase(found);
+}
+
+size_t ModelVersion::starting() const {
+  MutexLock lock(sequences_mutex_);
+  size_t count = 0;
+  for (const auto& [principal, requests] : starting_) count += requests;
+  return count;
 }
 
 size_t ModelVersion::sequences() const {

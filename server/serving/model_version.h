@@ -79,6 +79,7 @@ class ModelVersion {
   const ModelStatistics& statistics() const { return statistics_; }
   size_t queued() const { return batcher_->queued(); }
   size_t sequences() const;
+  size_t starting() const;  // requests that wait until they may begin a sequence
   uint64_t held_bytes() const;
   // The configuration, completed by what the model's description says.
   inference::ModelConfig config() const;
@@ -114,6 +115,13 @@ class ModelVersion {
   // are the outputs for which it has.
   absl::StatusOr<InferResult> answer(const InferRequest& request, const Work& work,
                                      const std::optional<std::vector<InferOutput>>& reserved) const;
+  size_t sequences_of(const std::string& principal) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(sequences_mutex_);
+  // Whether a sequence may begin now: it exists, or there are fewer than the configuration allows, and no principal
+  // with fewer sequences waits.
+  bool has_place(const SequenceKey& key) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(sequences_mutex_);
+  // Ends the sequence that was used least recently, of the principals with more than their share of those that the
+  // configuration allows, for one with less. Null if there is none that has no request.
+  std::shared_ptr<Sequence> take_place(const std::string& principal) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sequences_mutex_);
   // Finds or begins a request's sequence, and reserves it: waits while another request of the sequence runs.
   absl::StatusOr<std::shared_ptr<Sequence>> begin_sequence(const InferRequest& request);
   // Lets the next request of the sequence run. The sequence ends if the request says so, or none of it has succeeded:
@@ -151,6 +159,8 @@ class ModelVersion {
   mutable Mutex sequences_mutex_;
   CondVar sequences_changed_;
   std::map<SequenceKey, std::shared_ptr<Sequence>> sequences_ ABSL_GUARDED_BY(sequences_mutex_);
+  // By principal, the requests that wait until they may begin a sequence.
+  std::map<std::string, size_t> starting_ ABSL_GUARDED_BY(sequences_mutex_);
 };
 
 }  // namespace tt::server

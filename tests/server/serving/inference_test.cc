@@ -291,6 +291,64 @@ TEST_F(InferenceTest, SequencesKeepTheirStates) {
   EXPECT_EQ(repository_->find("m", "").value()->sequences(), 1u);
 }
 
+class CandidatesTest : public InferenceTest {
+ protected:
+  // A model with two sequences at a time.
+  void write(int64_t idle_us) {
+    write_file(folder_.path() / "m" / "1" / "program.pb", testing::totals().SerializeAsString());
+    write_file(folder_.path() / "m" / "config.json",
+               "{\"sequence_batching\": {\"max_sequence_idle_microseconds\": " + std::to_string(idle_us) +
+                   ", \"oldest\": {\"max_candidate_sequences\": 2}}}");
+    start();
+    version_ = repository_->find("m", "").value();
+  }
+  bool ask(const std::string& who, int64_t id, bool start, bool end = false) {
+    inference::ModelInferRequest request = request_for("m", {2}, {1, 1});
+    (*request.mutable_parameters())["sequence_id"].set_int64_param(id);
+    (*request.mutable_parameters())["sequence_start"].set_bool_param(start);
+    (*request.mutable_parameters())["sequence_end"].set_bool_param(end);
+    return infer(request, who).ok();
+  }
+  std::shared_ptr<ModelVersion> version_;
+};
+
+TEST_F(CandidatesTest, AFreePlaceIsForTheCallerWithFewerSequences) {
+  write(60'000'000);
+  EXPECT_TRUE(ask("alice", 1, true));
+  EXPECT_TRUE(ask("alice", 2, true));
+  std::atomic<bool> alice{false}, bob{false};
+  std::thread first([&] { alice = ask("alice", 3, true); });
+  EXPECT_TRUE(testing::wait_until([&] { return version_->starting() == 1; }));
+  std::thread second([&] { bob = ask("bob", 1, true); });
+  EXPECT_TRUE(testing::wait_until([&] { return version_->starting() == 2; }));
+  EXPECT_TRUE(ask("alice", 1, false, true));
+  second.join();
+  EXPECT_TRUE(bob);
+  EXPECT_FALSE(alice);
+  EXPECT_TRUE(ask("alice", 2, false, true));
+  first.join();
+  EXPECT_TRUE(alice);
+}
+
+TEST_F(CandidatesTest, ACallerCannotKeepMoreThanItsShare) {
+  constexpr int64_t kIdle = 1'000'000;
+  write(kIdle);
+  EXPECT_TRUE(ask("alice", 1, true));
+  EXPECT_TRUE(ask("alice", 2, true));
+  std::atomic<bool> has_begun{false};
+  std::thread other([&] { has_begun = ask("bob", 1, true); });
+  bool first = true, second = true;  // whether they go on
+  EXPECT_TRUE(testing::wait_until([&] {
+    first = first && ask("alice", 1, false);
+    second = second && ask("alice", 2, false);
+    return has_begun.load();
+  }));
+  other.join();
+  EXPECT_NE(first && ask("alice", 1, false), second && ask("alice", 2, false));
+  EXPECT_EQ(version_->sequences(), 2u);
+  EXPECT_TRUE(ask("bob", 1, false));
+}
+
 TEST_F(InferenceTest, RequestsOfASequenceRunOneAfterTheOther) {
   write_file(folder_.path() / "m" / "1" / "program.pb", testing::totals().SerializeAsString());
   write_file(folder_.path() / "m" / "config.json", R"({"sequence_batching": {}})");
