@@ -61,7 +61,6 @@ from ._generator import manual_seed  # noqa: E402
 from ._random import get_rng_state, initial_seed, seed, set_rng_state  # noqa: E402
 from ._ops.spectral import istft, stft  # noqa: E402
 from ._tensor_str import set_printoptions  # noqa: E402
-from . import _connection_html as _session_text  # noqa: E402,F401 - defines methods of Connection
 from . import autograd, random, types, version  # noqa: E402
 from ._lazy import find_older_paths as _find_older_paths  # noqa: E402
 from ._lazy import lazy_attributes as _lazy_attributes  # noqa: E402

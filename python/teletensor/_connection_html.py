@@ -64,20 +64,17 @@ def _connection_rows(connection: _C.Connection) -> list[tuple[str, str]]:
     return rows
 
 
-def _connection_repr(self: _C.Connection) -> str:
+def connection_text(self: _C.Connection) -> str:
     """The address, the engine's version and the devices. Does not wait."""
     engine = self.engine()
     devices = ", ".join(device["device"] for device in engine["devices"])
     return f"<Connection to {self.address or 'an engine in this process'}: session {engine['session']}, {engine['version']}, {devices}>"
 
 
-def _connection_html(self: _C.Connection) -> str:
+def connection_table(self: _C.Connection) -> str:
     """A table of the address, the engine, its devices and limits, the session's memory and the link, for notebooks.
 
     Waits for the memory only, at most _PATIENCE.
     """
     return table("<b>Connection</b>", _connection_rows(self))
 
-
-_C.Connection.__repr__ = _connection_repr
-_C.Connection._repr_html_ = _connection_html
