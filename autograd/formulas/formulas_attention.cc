@@ -21,7 +21,11 @@ Tensors attention_grad(const Tensor& g, const Tensor& query, const Tensor& key, 
     const Tensor every = ops::ones(Sizes{query.size(-2), key.size(-2)}, DType::kBool, query.device());
     scores = ops::masked_fill(scores, ops::logical_not(ops::tril(every, 0)), -HUGE_VAL);
   }
-  const Tensor weights = ops::softmax(scores, -1, std::nullopt);
+  // Rows that the mask excludes have weights of 0. Their softmax would be NaN, and so would its derivatives.
+  const Tensor excluded = mask ? ops::all(ops::eq(scores, -HUGE_VAL), Sizes{-1}, true) : Tensor();
+  if (mask) scores = ops::masked_fill(scores, excluded, 0.0);
+  Tensor weights = ops::softmax(scores, -1, std::nullopt);
+  if (mask) weights = ops::masked_fill(weights, excluded, 0.0);
   const Tensor weight_grad = ops::matmul(g, ops::transpose(value, -2, -1));
   const Tensor score_grad = ops::mul(ops::softmax_backward(weight_grad, weights, -1), scale);
   return {ops::matmul(score_grad, key), ops::matmul(ops::transpose(score_grad, -2, -1), query),
