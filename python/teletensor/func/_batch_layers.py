@@ -198,7 +198,7 @@ def _recurrent(call: Call) -> list[Tensor]:
     is_list = isinstance(states, list)
     given = states if is_list else [states]
     packed = bool(call["batch_sizes"])  # sequences of several lengths
-    if packed or x.dim() != 3 or 0 in x.shape or call["train"] and call["dropout"] > 0:
+    if packed or x.dim() != 3 or 0 in x.shape:
         raise NoRule
     dim = 0 if call["batch_first"] else 1
     states = [_with_sequences(call, h, 1) for h in given]

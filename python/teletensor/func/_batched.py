@@ -15,6 +15,7 @@ from .. import _C, _transforms
 from .._C import Tensor
 from .._library.engine_operators import Operator, operator_named
 from ..autograd import gradients
+from ..random import fork_rng
 from . import tree
 from ._batch_call import Call, NoRule, Unmapped
 from ._batch_rules import derive, rule_of
@@ -157,7 +158,7 @@ def _compute(level: VmapLevel, name: str, arguments: list, into: list | None) ->
     op = operator_named(name)
     if not level.is_running:
         raise RuntimeError(f"vmap: {name} received a tensor that vmap has passed to a function which has ended")
-    if op.is_random:
+    if draws(op, arguments):
         return draw(op, arguments, into, level)
     if into is not None:
         if not all(map(level.has, into)):
@@ -240,8 +241,12 @@ def _warn_once(name: str) -> None:
     warnings.warn(f"vmap: {name} has no batching rule and is called once per entry", UserWarning, stacklevel=depth)
 
 
-def _run_entries(op: Operator, arguments: list, level: VmapLevel) -> list:
-    rows = [op.call(list(entry)) for entry in zip(*map(level.entries, arguments))]
+def _run_entries(op: Operator, arguments: list, level: VmapLevel, same_numbers: bool = False) -> list:
+    """Calls an operator once per entry, with the same random numbers or further ones."""
+    rows = []
+    for i, entry in enumerate(zip(*map(level.entries, arguments))):
+        with fork_rng(enabled=same_numbers and i + 1 < level.size):  # the last entry's numbers count as drawn
+            rows.append(op.call(list(entry)))
     if not rows:
         raise RuntimeError(f"vmap: {op.name} has no batching rule, and a batch of size 0 has no entry for which to call it")
     columns = list(zip(*rows))
@@ -257,6 +262,17 @@ _ELEMENTWISE_DRAWS = frozenset((
     "uniform_like", "normal_like", "bernoulli_like", "bernoulli", "exponential_like", "random_like", "rand_like", "randn_like",
     "randint_like", "cauchy_like", "geometric_like", "log_normal_like", "dropout", "standard_gamma", "poisson",
 ))  # fmt: skip
+
+
+_RECURRENT = frozenset({"lstm", "gru", "rnn"})
+
+
+def draws(op: Operator, arguments: list) -> bool:
+    """Whether a call uses random numbers: also one of recurrent layers with dropout between them."""
+    if op.name not in _RECURRENT:
+        return op.is_random
+    layers, dropout, train = (arguments[op.names.index(name)] for name in ("num_layers", "dropout", "train"))
+    return layers > 1 and dropout > 0 and train
 
 
 def draw(op: Operator, arguments: list, into: list | None, level: VmapLevel) -> list:
@@ -294,6 +310,8 @@ def _drawn(op: Operator, arguments: list, level: VmapLevel) -> list:
         return _run_entries(op, arguments, level)
     if not is_mapped:
         return op.call(arguments)
+    if op.name in _RECURRENT:
+        return _run_entries(op, arguments, level, same_numbers=True)
     if op.name == "dropout":  # the same elements of all entries
         x = arguments[0]
         return [x * op.call([_C.torch.ones(x.shape, dtype=x.dtype, device=x.device), *arguments[1:]])[0]]

@@ -14,7 +14,7 @@ from .._functorch import vmap as steps
 from .._library.dispatch import engine_call
 from .._library.engine_operators import operator_named
 from ..utils._python_dispatch import TorchDispatchMode
-from ._batched import VmapLevel, draw
+from ._batched import VmapLevel, draw, draws
 from ._nested_batches import map_constituents, maps_nested
 from ._sparse_batches import narrowed
 from ._transformed import Transformed, compute, innermost
@@ -31,7 +31,7 @@ class RandomMode(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         call = engine_call(args)
-        if call is not None and (op := operator_named(call[0])).is_random:
+        if call is not None and draws(op := operator_named(call[0]), call[1]):
             inner = innermost([*call[1], *(call[2] or ())])
             if inner is not None and inner.number > self._level.number:
                 with self:  # for the random operators by which it computes this one
@@ -45,7 +45,7 @@ class RandomMode(TorchDispatchMode):
     def run_engine_call(self, name: str, arguments: list, into: list | None) -> Any:
         """The same for an operator of the engine, by its own name. Other handlers receive calls without mapped tensors."""
         op, inner = operator_named(name), innermost([*arguments, *(into or ())])
-        if op.is_random:
+        if draws(op, arguments):
             return NotImplemented
         if inner is not None:
             return compute(name, arguments, into)

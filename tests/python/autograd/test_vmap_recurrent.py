@@ -69,3 +69,23 @@ def test_connectionist_temporal_classification():
         assert vmap(call, (0, None))(x, targets[0]).shape == got.shape
         slope = lambda x, t: grad(lambda x: call(x, t).sum())(x)  # noqa: E731, B023
         torch.testing.assert_close(vmap(slope)(x, targets), torch.stack([slope(a, t) for a, t in zip(x, targets)]))
+
+
+@pytest.mark.filterwarnings("ignore:vmap. .* has no batching rule")
+@pytest.mark.parametrize("name", ["RNN", "GRU", "LSTM"])
+@pytest.mark.parametrize("is_mapped", [True, False])
+def test_dropout_between_layers_follows_randomness(name, is_mapped):
+    layer, x = getattr(torch.nn, name)(4, 5, 2, dropout=0.5), torch.randn(6, 2, 4)
+    entries = x.expand(3, 6, 2, 4)
+    function = (lambda e: layer(e)[0]) if is_mapped else (lambda e: layer(x)[0] + 0 * e.sum())
+    with pytest.raises(RuntimeError, match="randomness error mode"):
+        vmap(function)(entries)
+    torch.manual_seed(5)
+    same, after = vmap(function, randomness="same")(entries), torch.rand(3)
+    torch.manual_seed(5)
+    wanted, rest = layer(x)[0], torch.rand(3)
+    assert all(torch.equal(row, wanted) for row in same) and torch.equal(after, rest)
+    different = vmap(function, randomness="different")(entries)
+    assert not torch.allclose(different[0], different[1]) and not torch.allclose(different[1], different[2])
+    layer.eval()
+    torch.testing.assert_close(vmap(function)(entries), layer(x)[0].expand(3, 6, 2, 5))
