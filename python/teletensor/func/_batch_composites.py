@@ -313,7 +313,7 @@ def _all_but(x: Tensor, dim: int) -> list[int]:
 def _renormalize(x: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     single = _C.float32 if x.dtype in (_C.float16, _C.bfloat16) else None
     norms = _ops.vector_norm(x, float(p), _all_but(x, dim), True, dtype=single)
-    factor = _C.torch.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
+    factor = _C.torch.where(norms > maxnorm, maxnorm / (_C.torch.where(norms > maxnorm, norms, 1.0) + 1e-7), 1.0)
     return x * (factor if x.is_complex() else factor.to(x.dtype))
 
 

@@ -232,3 +232,11 @@ def test_factors_of_boolean_outer_products() -> None:
     x, v = torch.tensor([[True, False], [False, False]]), torch.tensor([[True, False], [True, True]])
     found = _mapped(lambda a, b: torch.addr(a, b, b, beta=2, alpha=3), x, v)
     assert found.dtype == torch.bool and found.tolist() == [[[True, False], [True, False]], [[True, True], [True, True]]]
+
+
+@pytest.mark.parametrize("maxnorm", [math.inf, 2.5])
+def test_gradients_of_renorm_are_finite(maxnorm):
+    x = torch.tensor([[[1.0, 2.0]], [[3.0, 4.0]]])
+    got = vmap(grad(lambda t: torch.renorm(t, 2, 0, maxnorm).sum()))(x)
+    assert torch.isfinite(got).all() and torch.equal(got[0], torch.ones(1, 2))
+    assert torch.equal(got[1], torch.ones(1, 2)) is (maxnorm == math.inf)
