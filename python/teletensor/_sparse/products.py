@@ -269,8 +269,13 @@ def _linear(arguments: list, into: list | None) -> Tensor:
         product = mm(x, weight.mT, "linear")
         return _received(product if bias is None else product + bias, into)
     if isinstance(x, SparseTensor) and isinstance(weight, SparseTensor) and x.dim() == weight.dim() == 2:
+        if bias is not None and x.layout == sparse_coo:
+            raise RuntimeError(
+                "addmm_sparse_dense: expected either 'mat1' to have sparse layout and 'mat2' to have strided layout, got 'mat1' with "
+                f"layout {layout_name(x)} and 'mat2' with layout {layout_name(weight)}"
+            )
         product = mm(x, weight.t(), "linear")
-        return _received(product if bias is None else product + bias, into)
+        return _received(product if bias is None else bias.expand(product.shape) + product, into)
     if not isinstance(weight, SparseTensor) or isinstance(x, SparseTensor) or isinstance(bias, SparseTensor):
         raise not_implemented("linear", next(t for t in (x, weight, bias) if isinstance(t, SparseTensor)))
     if weight.dim() != 2:

@@ -162,3 +162,12 @@ def test_linear_cross_entropy_with_a_sparse_weight() -> None:
     weight, classes = torch.tensor([[0.2, 0.0, 0.8], [0.0, 1.0, 0.0], [0.5, 0.5, 0.0]]), torch.tensor([0, 2, 1])
     for given in (weight.to_sparse(), weight.to_sparse_csr()):
         torch.testing.assert_close(F.linear_cross_entropy(DATA, given, classes), F.linear_cross_entropy(DATA, weight, classes))
+
+
+def test_linear_of_two_sparse_matrices_and_a_bias():
+    bias = torch.tensor([1.0, -2.0, 0.5])
+    got = F.linear(DATA.to_sparse_csr(), OTHER.to_sparse_csr(), bias)
+    torch.testing.assert_close(got, F.linear(DATA, OTHER, bias))
+    with pytest.raises(RuntimeError, match="expected either 'mat1' to have sparse layout and 'mat2' to have strided layout, got 'mat1' with"):
+        F.linear(DATA.to_sparse(), OTHER.to_sparse(), bias)
+    torch.testing.assert_close(F.linear(DATA.to_sparse(), OTHER.to_sparse()).to_dense(), F.linear(DATA, OTHER))
