@@ -52,6 +52,29 @@ class Patch(ContextDecorator):
         return (getattr(self._config, group) if group else self._config), setting
 
 
+def _check_kind(owner: str, name: str, current: Any, value: Any) -> None:
+    """Raises TypeError unless a setting that is a bool or an int is set to one. None is permitted, as where PyTorch declares it."""
+    if value is not None and type(current) in (bool, int) and type(value) is not type(current):
+        setting = f"{owner.rpartition('teletensor.')[2]}.{name}"
+        raise TypeError(f"[{setting}] expected {type(current).__name__}, got {type(value).__name__}")
+
+
+class Group:
+    """Settings of a module that have a name in common, such as torch._inductor.config.triton's."""
+
+    def __init__(self, owner: str, **settings: Any) -> None:
+        vars(self).update(settings, _owner=owner)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"module {self._owner!r} has no setting {name!r}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in vars(self):
+            raise AttributeError(f"module {self._owner!r} has no setting {name!r}")
+        _check_kind(self._owner, name, vars(self)[name], value)
+        super().__setattr__(name, value)
+
+
 class Settings(ModuleType):
     """A module whose variables are settings.
 
@@ -80,6 +103,7 @@ class Settings(ModuleType):
             default, reason = fixed[name]
             setting = f"{self.__name__.rpartition('teletensor.')[2]}.{name}"
             raise NotImplementedError(f"[{setting}] expected {default!r}, got {value!r}: {reason}")
+        _check_kind(self.__name__, name, vars(self)[name], value)
         check = vars(self).get("_checks", {}).get(name)
         if check is not None:
             check(value)

@@ -6,7 +6,7 @@ caches, threads and debugging, can be set to any value and change nothing; rando
 exist.
 """
 
-from .._config_module import make_settings
+from .._config_module import Group, make_settings
 
 fallback_random = False
 fx_graph_cache = True
@@ -45,27 +45,12 @@ post_grad_custom_post_pass = None
 joint_custom_pre_pass = None
 joint_custom_post_pass = None
 pre_grad_custom_pass = None
-
-class triton:  # noqa: N801 - PyTorch's name
-    """Settings of code that Triton compiles, of which there is none. They change nothing."""
-
-    cudagraphs = False
-    cudagraph_trees = True
-    unique_kernel_names = True
-    descriptive_names = "original_aten"
-    autotune_pointwise = True
-    persistent_reductions = True
-
-
-class cpp:  # noqa: N801 - PyTorch's name
-    """Settings of generated C++, of which there is none. They change nothing."""
-
-    threads = -1
-    simdlen = None
-    min_chunk_size = 512
-    enable_kernel_profile = False
-    weight_prepack = True
-
+# Settings of code that Triton compiles, and of generated C++, of which there is none. They change nothing.
+triton = Group(
+    f"{__name__}.triton", cudagraphs=False, cudagraph_trees=True, unique_kernel_names=True, descriptive_names="original_aten",
+    autotune_pointwise=True, persistent_reductions=True,
+)  # fmt: skip
+cpp = Group(f"{__name__}.cpp", threads=-1, simdlen=None, min_chunk_size=512, enable_kernel_profile=False, weight_prepack=True)
 
 _PASS = "the engine's passes are not exchangeable; a backend of torch.compile may change graphs"
 make_settings(

@@ -68,3 +68,21 @@ def test_groups_of_settings():
     with config.patch({"triton.cudagraphs": True, "max_autotune": True}):
         assert config.triton.cudagraphs and config.max_autotune
     assert not config.triton.cudagraphs and not config.max_autotune
+    with pytest.raises(AttributeError, match="_inductor.config.triton' has no setting 'bogus'"):
+        config.triton.bogus = 1
+    with pytest.raises(AttributeError, match="no setting 'bogus'"), config.patch({"cpp.bogus": 1}):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "value"),
+    [("_dynamo.config", "recompile_limit", "a"), ("_dynamo.config", "disable", 1), ("_inductor.config.triton", "cudagraphs", "yes")],
+)
+def test_settings_have_types(module, name, value):
+    config = torch
+    for part in module.split("."):
+        config = getattr(config, part)
+    before = getattr(config, name)
+    with pytest.raises(TypeError, match=f"{name}.* expected {type(before).__name__}, got {type(value).__name__}"):
+        setattr(config, name, value)
+    assert getattr(config, name) == before
