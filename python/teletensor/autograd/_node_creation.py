@@ -1,17 +1,47 @@
 """node_creation_hook: calls a function with the nodes that operations record.
 
-A mode receives each call of a public function, and finds the nodes that its results have and that are newer than the block.
+A mode receives each call of a public function, and finds the nodes that its results have and that are newer than the block. Backward
+passes report the gradients whose computation they record.
 """
 
 from __future__ import annotations
 
+import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .. import _C
 from .._C import Tensor
 from .._grad_mode import enable_grad, no_grad
+
+_blocks = threading.local()  # hooks: the node_creation_hooks that the thread has entered
+
+
+def report_gradients(gradients: Iterable[Any]) -> None:
+    """Passes the nodes that a backward pass has recorded to the hooks of the thread's blocks."""
+    for hook in getattr(_blocks, "hooks", ()):
+        hook._report([g for g in gradients if g is not None])
+
+
+def has_hooks() -> bool:
+    """Whether the thread has entered a node_creation_hook."""
+    return bool(getattr(_blocks, "hooks", ()))
+
+
+def leaves_below(roots: Iterable[Tensor]) -> list[Tensor]:
+    """The leaves that tensors depend on, and those among the tensors that require a gradient."""
+    found = [r for r in roots if isinstance(r, Tensor) and r.grad_fn is None and r.requires_grad]
+    pending = [r.grad_fn for r in roots if isinstance(r, Tensor) and r.grad_fn is not None]
+    seen = set(pending)
+    while pending:
+        node = pending.pop()
+        if node.name() == "AccumulateGrad":
+            found.append(node.variable)
+        children = {child for child, _ in node.next_functions if child is not None and child not in seen}
+        seen |= children
+        pending += children
+    return found
 
 
 class node_creation_hook:  # noqa: N801 - PyTorch's name
@@ -30,9 +60,11 @@ class node_creation_hook:  # noqa: N801 - PyTorch's name
         with enable_grad(), _C.DisableTorchFunction():
             self._last = _C.torch.empty((), device="cpu", requires_grad=True).view(()).grad_fn._sequence_nr()
         _C._push_on_torch_function_stack(self)
+        _blocks.hooks = (*getattr(_blocks, "hooks", ()), self)
 
     def __exit__(self, *exc: object) -> None:
         _C._pop_torch_function_stack()
+        _blocks.hooks = _blocks.hooks[:-1]
         self._leaves.clear()
 
     def __torch_function__(self, func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:

@@ -10,6 +10,7 @@ from .. import _C
 from .._C import Tensor
 from .._gradients import SparsePass, forget_leaves
 from ._graph_names import GradientEdge, tensor_of
+from ._node_creation import has_hooks, leaves_below, report_gradients
 from ._passes import run_pass
 
 # Called after each backward pass that accumulates gradients was issued, without arguments. Not after a pass that a function
@@ -96,6 +97,8 @@ def backward(
     if depth == 1:
         for call in list(after_backward):
             call()
+    if create_graph and has_hooks():
+        report_gradients([leaf.grad for leaf in (leaves_below(roots) if inputs is None else into)])
 
 
 def _grad_of_each(roots, targets, given, retain_graph, create_graph, unused, materialize) -> tuple[Tensor, ...]:
@@ -153,4 +156,6 @@ def grad(
         )
     if materialize_grads:
         gradients = [_C.torch.zeros_like(x) if g is None else g for g, x in zip(gradients, targets)]
+    if create_graph and has_hooks():
+        report_gradients(gradients)
     return tuple(gradients)

@@ -66,3 +66,12 @@ def test_hooks_return_none(torch):
     a = torch.ones(3, requires_grad=True)
     with pytest.raises(RuntimeError, match="must return None, got int"), torch.autograd.graph.node_creation_hook(lambda node: 1):
         a * 2
+
+
+def test_backward_passes_that_are_recorded(torch):
+    x = torch.ones(3, requires_grad=True)
+    y = (x * x).sum()
+    assert len(names_of(torch, lambda: torch.autograd.grad(y, x, create_graph=True))) >= 1
+    assert len(names_of(torch, lambda: y.backward(create_graph=True))) >= 1
+    assert names_of(torch, lambda: torch.autograd.grad(y, x, retain_graph=True)) == []
+    assert len(names_of(torch, lambda: y.backward(create_graph=True, inputs=[x]))) >= 1
