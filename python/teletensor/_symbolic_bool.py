@@ -16,7 +16,7 @@ from ._C import SymInt
 RELATIONS: dict[str, Callable] = {
     "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
-_LOGIC: dict[str, Callable] = {
+LOGIC: dict[str, Callable] = {
     "and": operator.and_, "or": operator.or_, "eq": operator.eq, "xor": operator.ne, "not": operator.not_,
 }  # fmt: skip
 _NEGATED = {"<": ">=", "<=": ">", "==": "!=", "!=": "==", ">": "<=", ">=": "<", "eq": "xor", "xor": "eq"}
@@ -41,7 +41,7 @@ class SymBool:
         if sign in RELATIONS and any(type(v) is float for v in operands):
             operands = tuple(v.as_float() if hasattr(type(v), "as_float") else _float_of(v) for v in operands)
         made.sign, made.operands = sign, operands
-        made.value = bool((RELATIONS.get(sign) or _LOGIC[sign])(*map(_hint, operands)))
+        made.value = bool((RELATIONS.get(sign) or LOGIC[sign])(*map(_hint, operands)))
         return made
 
     def comparisons(self) -> Iterator[SymBool]:
@@ -60,11 +60,11 @@ class SymBool:
             decisive = self.sign == "or"
             first, second = sorted(self.operands, key=lambda v: _hint(v) is not decisive)
             return decisive if bool(first) is decisive else bool(second)
-        return bool(_LOGIC[self.sign](*map(bool, self.operands)))
+        return bool(LOGIC[self.sign](*map(bool, self.operands)))
 
     def _as_number(self) -> Any:
         """1 or 0, which runs compute; None if only Python could."""
-        if self.sign in _LOGIC:
+        if self.sign in LOGIC:
             parts = [v._as_number() if type(v) is SymBool else int(v) for v in self.operands]
             if None in parts:
                 return None
@@ -84,9 +84,8 @@ class SymBool:
         return _clamped(difference + 1 if self.sign in ("<=", ">=") else difference)
 
     def as_int(self) -> Any:
-        """1 or 0: an int that the Program of a trace computes, or the outcome, which runs are required to have."""
-        number = self._as_number()
-        return int(bool(self)) if number is None else number
+        """1 or 0: an int that the Program of a trace or the graph computes, or the outcome, which runs are required to have."""
+        return self.__sym_ite__(1, 0)
 
     def __sym_not__(self) -> SymBool:
         if self.sign in ("and", "or"):
@@ -112,6 +111,11 @@ class SymBool:
         return int(bool(self))
 
     __index__ = __int__
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        import numpy  # not loaded with the package
+
+        return numpy.array(bool(self), dtype or bool)
 
     def __float__(self) -> float:
         return float(bool(self))

@@ -78,7 +78,9 @@ def _recorded(
     found.recording.graph, found.recording.root = module.graph, module
     nodes = set(module.graph.nodes)
     log.expressions = [e for e in log.expressions if _remains(e, nodes)]
-    found.outputs = list(next(n for n in reversed(module.graph.nodes) if n.op == "output").args[0])
+    end = next(n for n in reversed(module.graph.nodes) if n.op == "output")
+    found.outputs = list(end.args[0])
+    module.graph.erase_node(end)  # nodes that compute results are added behind the others
     return found, written
 
 
@@ -124,7 +126,7 @@ def _functional_backed(program: Any, table: dict[Any, Callable], symbols: list[S
     except (RuntimeError, ValueError, IndexError) as e:
         raise NotImplementedError(f"[run_decompositions] a decomposition that depends on dynamic sizes: {e}") from e
     graph = first.recording.graph
-    next(n for n in reversed(graph.nodes) if n.op == "output").args = (tuple(first.outputs),)
+    graph.output(tuple(first.outputs))
     return GraphModule(first.recording.root, graph), written, {}
 
 
@@ -146,7 +148,7 @@ def _functional_unbacked(program: Any, table: dict[Any, Callable], symbols: list
     extra = values.describe()
     ranges = {**plan.ranges(values), **dict.fromkeys(extra, (0, None))}
     graph = first.recording.graph
-    next(n for n in reversed(graph.nodes) if n.op == "output").args = (tuple(first.outputs),)
+    graph.output(tuple(first.outputs))
     return GraphModule(first.recording.root, graph), written, ranges
 
 

@@ -167,3 +167,33 @@ def test_questions():
         asked.clear()
         record()
         assert asked[:3] == [[True, False, True], [True, False, True], [False, True]]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.new_ones(torch.sym_max(x.shape[0], 4)),
+        lambda x: x * torch.sym_min(x.shape[0], 4),
+        lambda x: x.new_ones(abs(x.shape[0] - 20)),
+        lambda x: x + torch.sym_int(x.shape[0] > 3),
+        lambda x: x + torch.sym_ite(x.shape[0] == 7, 1, x.shape[0]),
+        lambda x: x.new_ones(torch.sym_ite((x.shape[0] > 3) == (x.shape[0] != 39), 3, torch.sym_max(7, x.shape[0]))),
+        lambda x: x[: torch.sym_max(x.shape[0] - 3, 1)] + 0,
+    ],
+)
+def test_choices_are_nodes_of_recordings(function):
+    graph = make_fx(function, tracing_mode="symbolic")(torch.ones(5, 2))
+    for n in (2, 3, 4, 5, 7, 9, 20, 25, 39):
+        x = torch.arange(2.0 * n).reshape(n, 2)
+        got, expected = graph(x), function(x)
+        assert got.shape == expected.shape and torch.equal(got, expected), n
+
+
+def test_bools_are_results_of_programs_in_other_operators():
+    def f(x):
+        return x + 1, x.shape[0] > 3, x.shape[0] * 2
+
+    program = exported(f, torch.ones(5, 2)).run_decompositions()
+    assert [type(s.arg).__name__ for s in program.graph_signature.output_specs] == ["TensorArgument", "SymBoolArgument", "SymIntArgument"]
+    for n in (2, 3, 4, 9):
+        assert program.module()(torch.ones(n, 2))[1:] == f(torch.ones(n, 2))[1:]

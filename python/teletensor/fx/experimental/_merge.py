@@ -295,7 +295,7 @@ def merge(captures: list[Captured], samples: list[dict[str, int]]) -> Callable[[
 
 
 def require_choices(captures: list[Captured]) -> None:
-    """Makes guards of the bools of torch.sym_ite() that have the same outcome in all recordings.
+    """Makes guards of the bools of choices, such as torch.sym_ite()'s, that have the same outcome in all recordings.
 
     Nothing else shows what the other outcome would give. Does so once.
 
@@ -304,7 +304,7 @@ def require_choices(captures: list[Captured]) -> None:
     """
     logs = [c.recording.log for c in captures if c.recording.log]
     if len({len(log.choices) for log in logs}) > 1:
-        raise StructureError("torch.sym_ite() is called more often for some sizes than for others")
+        raise StructureError("sizes are chosen, as by torch.sym_ite(), more often for some sizes than for others")
     for row in zip(*(log.choices for log in logs)):
         if len({c.value for c in row}) == 1:
             for log, condition in zip(logs, row):

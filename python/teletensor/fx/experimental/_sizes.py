@@ -24,7 +24,7 @@ class Guard(NamedTuple):
 
 
 class SizeLog:
-    """The sizes that one recording has computed, the guards, and the bools of torch.sym_ite(), in the order of their creation.
+    """The sizes that one recording has computed, the guards, and the bools of choices (CHOICES), in the order of their creation.
 
     Args:
         unbacked: the numbers that depend on values of tensors (_unbacked.Values); None if they are not permitted.
@@ -76,11 +76,18 @@ class RecordedSize(int):
         self.log.choices.append(condition)
         return RecordedSize.of(value_of(t if condition.value else f), ("sym_ite", condition, t, f), self.log)
 
-    def __sym_max__(self, other: Any) -> Any:
-        return self if self >= other else other
+    def _extremum(self, kind: str, function: Callable, other: Any) -> RecordedSize:
+        self.log.choices.append(SymBool.of(">=", self, other))
+        return RecordedSize.of(function(value_of(self), value_of(other)), (kind, self, other), self.log)
 
-    def __sym_min__(self, other: Any) -> Any:
-        return self if self <= other else other
+    def __sym_max__(self, other: Any) -> RecordedSize:
+        return self._extremum("sym_max", max, other)
+
+    def __sym_min__(self, other: Any) -> RecordedSize:
+        return self._extremum("sym_min", min, other)
+
+    def __abs__(self) -> RecordedSize:
+        return self.__sym_max__(-self)
 
     def _specialised(self) -> int:
         value = self.plain()
@@ -137,6 +144,9 @@ class RecordedSize(int):
         return other ** self._specialised()
 
 
+CHOICES = frozenset({"sym_ite", "sym_max", "sym_min"})  # kinds of sizes that are one of their operands
+
+
 def _is_unbacked(value: Any) -> bool:
     """Whether a number depends on values of tensors (_numbers.py). It computes with sizes itself."""
     return getattr(type(value), "is_unbacked", False)
@@ -179,8 +189,8 @@ def text_of(value: Any) -> str:
     if not isinstance(value, RecordedSize):
         return str(value)
     kind, *operands = value.recipe
-    if kind == "sym_ite":
-        return f"sym_ite({', '.join(map(text_of, operands))})"
+    if kind in CHOICES:
+        return f"{kind}({', '.join(map(text_of, operands))})"
     if kind == "size":
         return f"{operands[0]}.size()[{operands[1]}]"
     if kind == "input":
@@ -241,5 +251,4 @@ for _name in (
     "bit_count", "bit_length", "to_bytes",
 ):  # fmt: skip
     setattr(RecordedSize, _name, _of_number(_name))
-RecordedSize.__abs__ = lambda self: self if self >= 0 else -self
 RecordedSize.__neg__ = lambda self: RecordedSize.of(-self.plain(), ("neg", self), self.log)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from ..._C import Tensor
+from ..._symbolic_bool import LOGIC, RELATIONS, SymBool
 from ...utils import _pytree as pytree
 from ..graph import Graph, _PyTreeCodeGen, _PyTreeInfo
 from ..graph_module import GraphModule
@@ -20,6 +21,7 @@ from ._merge import Captured, StructureError, Symbol, merge, same_tensor
 from ._numbers import Condition, is_number
 from ._recorded import GradientsRequestedError
 from ._recording import DynamicSizesError, Recording
+from ._size_fit import fitted
 from ._sizes import SizeLog, value_of
 from ._unbacked import Values
 from ._unbacked_plan import Plan
@@ -75,6 +77,30 @@ def _candidates(symbols: list[Symbol], exclude: int = 0) -> list[Point]:
     return points
 
 
+def _small_points(symbols: list[Symbol], condition: SymBool) -> list[Point]:
+    """Points for the other outcome of a condition: sizes up to 12, and those near the condition's constants."""
+    constants = {v for c in condition.comparisons() for v in c.operands if type(v) is int}
+    sizes = sorted({*range(13), *(c + d for c in constants for d in (-1, 0, 1) if 0 <= c + d < 1 << 20)}, key=lambda n: (n < 2, n))
+    hints = {s.name: s.hint for s in symbols}
+    alone = [{**hints, s.name: n} for s in symbols for n in sizes]
+    equal = [dict.fromkeys(hints, n) for n in sizes]
+    shifted = [{s.name: sizes[(i + k * j) % len(sizes)] for j, s in enumerate(symbols)} for i in range(len(sizes)) for k in (1, 3, 7)]
+    return sorted([*alone, *equal, *shifted], key=lambda point: min(point.values()) < 2)
+
+
+def _outcome(row: list[Any], points: list[Point], point: Point) -> bool | None:
+    """What a bool is at another point, from the bools in the recordings at `points`; None if that is not known."""
+    first = row[0]
+    if type(first) is not SymBool:
+        return first
+    if first.sign in RELATIONS:
+        differences = [value_of(c.operands[0]) - value_of(c.operands[1]) for c in row]
+        known = all(type(d) is int for d in differences) and fitted(differences, points)
+        return RELATIONS[first.sign](known.value(point), 0) if known else None
+    parts = [_outcome([c.operands[k] for c in row], points, point) for k in range(len(first.operands))]
+    return None if None in parts else bool(LOGIC[first.sign](*parts))
+
+
 class Family:
     """Recordings of one function for points of symbols.
 
@@ -119,6 +145,7 @@ class Family:
             if len(captures) <= wanted and (made := self._compatible(symbols, point)) is not None:
                 captures.append(made)
                 points.append(point)
+        self._add_other_choices(symbols, captures, points)
         if len(captures) < 5 or self._has_constants_of_sizes(captures):
             return None
         try:
@@ -126,6 +153,31 @@ class Family:
         except StructureError:
             return None
         return first
+
+    def _add_other_choices(self, symbols: list[Symbol], captures: list[Captured], points: list[Point]) -> None:
+        """Adds recordings in which the choices (_sizes.CHOICES) that have one outcome in all others have the other one.
+
+        A choice has the values of one of its operands in recordings with one outcome, which would take its place.
+        """
+        logs = [c.recording.log.choices for c in captures if c.recording.log]
+        if len({len(log) for log in logs}) != 1:
+            return
+        for i, condition in enumerate(logs[0]):
+            if any(c.recording.log.choices[i].value is not condition.value for c in captures):
+                continue
+            row = [c.recording.log.choices[i] for c in captures]
+            tried = 0
+            for point in _small_points(symbols, condition):
+                if tried == 4 or _outcome(row, points, point) is condition.value:
+                    continue
+                tried += 1
+                made = self._compatible(symbols, point)
+                if made is not None and len(made.recording.log.choices) == len(logs[0]):
+                    captures.append(made)
+                    points.append(point)
+                    if made.recording.log.choices[i].value is not condition.value:
+                        break
+                    row.append(made.recording.log.choices[i])
 
     def _has_constants_of_sizes(self, captures: list[Captured]) -> bool:
         """Whether a constant tensor contains sizes: it has other values at other points, and the same ones in two recordings at one."""
