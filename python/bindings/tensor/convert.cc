@@ -14,6 +14,7 @@
 #include "python/bindings/tensor/operators.h"
 #include "python/bindings/tensor/parse.h"
 #include "python/bindings/tensor/read.h"
+#include "python/bindings/tensor/symbolic_int.h"
 
 namespace tt::python {
 namespace {
@@ -146,6 +147,7 @@ std::optional<DType> entry_dtype(PyObject* o) {
 void add_leaf(PyObject* o, FlattenedData* flat, bool in_array) {
   Scalar value;
   bool plain = !in_array;
+  o = decided(o);
   if (PyBool_Check(o)) {
     value = Scalar(o == Py_True);
   } else if (PyLong_Check(o) || (PyIndex_Check(o) && !is_tensor(o))) {

@@ -85,9 +85,12 @@ class Indexer {
       tuple = Owned(throw_if_null(PySequence_Tuple(index)));
       index = tuple.get();
     }
-    absl::Span<PyObject* const> items(&index, 1);
+    absl::InlinedVector<PyObject*, 6> items;
     if (PyTuple_Check(index)) {
-      items = {PySequence_Fast_ITEMS(index), static_cast<size_t>(PyTuple_GET_SIZE(index))};
+      PyObject** first = PySequence_Fast_ITEMS(index);
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); ++i) items.push_back(decided(first[i]));
+    } else {
+      items.push_back(decided(index));
     }
     prepare(items);
     // Without other tensors, numbers select the same elements in `index`, and writes need not wait for them.

@@ -119,7 +119,7 @@ class Binder {
         auto& list = out_->ints.emplace_back();
         for (; i < total; ++i) {
           PyObject* item = call_.self ? call_.args[i - 1] : call_.args[i];
-          if (!PyIndex_Check(item) || PyBool_Check(item) || is_foreign(item)) {
+          if (!PyIndex_Check(item) || is_bool(item) || is_foreign(item)) {
             return refuse(type_error(op_.params[param], item));
           }
           list.push_back(argument_int(item));
@@ -148,6 +148,7 @@ class Binder {
       } else if (name == "out") {
         if (!set_out(value)) return false;
       } else if (name == "requires_grad") {
+        value = decided(value);
         if (!PyBool_Check(value) && value != Py_None) {
           return refuse(text("argument 'requires_grad' must be bool, not ", Py_TYPE(value)->tp_name));
         }
@@ -252,11 +253,7 @@ class Binder {
         return true;
       }
     }
-    if (is_symbolic_bool(value)) [[unlikely]] {  // runs are required to have its outcome
-      const int outcome = PyObject_IsTrue(value);
-      if (outcome < 0) throw PythonErrorSet();
-      value = outcome == 1 ? Py_True : Py_False;
-    }
+    value = decided(value);
     if (p.type == ParamType::kTensor) [[likely]] {
       if (value == Py_None && p.optional) return true;
       if (p.accepts_number && is_number_object(value) && number_from(value, &arg)) return true;
@@ -323,10 +320,9 @@ class Binder {
   // Whether an object is a bool, or a tuple or list that contains one: not accepted for ints, although a bool is an
   // int.
   static bool has_bool(PyObject* value) {
-    if (!PyTuple_Check(value) && !PyList_Check(value)) return PyBool_Check(value);
+    if (!PyTuple_Check(value) && !PyList_Check(value)) return is_bool(value);
     PyObject** items = PySequence_Fast_ITEMS(value);
-    return std::any_of(items, items + PySequence_Fast_GET_SIZE(value),
-                       [](PyObject* item) { return PyBool_Check(item); });
+    return std::any_of(items, items + PySequence_Fast_GET_SIZE(value), [](PyObject* item) { return is_bool(item); });
   }
 
   bool set_ints(const Param& p, PyObject* value, Arg* arg) {
@@ -421,6 +417,8 @@ bool plain_number(PyObject* o, Arg* out) {
   if (PyComplex_Check(o)) {  // includes NumPy's complex128
     return *out = Arg(std::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o))), true;
   }
+  if (is_symbolic_bool(o)) [[unlikely]]
+    return *out = Arg(decided(o) == Py_True), true;
   if (PySequence_Check(o) || is_foreign(o)) return false;
   if (PyIndex_Check(o)) {  // NumPy's integers
     Owned index(throw_if_null(PyNumber_Index(o)));

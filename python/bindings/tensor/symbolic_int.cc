@@ -258,6 +258,16 @@ bool is_symbolic(PyObject* o) { return Py_TYPE(o) == symbolic_type; }
 
 bool is_symbolic_bool(PyObject* o) { return reinterpret_cast<PyObject*>(Py_TYPE(o)) == bool_type; }
 
+PyObject* decided(PyObject* o) {
+  if (!is_symbolic_bool(o)) [[likely]]
+    return o;
+  const int outcome = PyObject_IsTrue(o);
+  if (outcome < 0) throw PythonErrorSet();
+  return outcome == 1 ? Py_True : Py_False;
+}
+
+bool is_bool(PyObject* o) { return PyBool_Check(o) || is_symbolic_bool(o); }
+
 int64_t marked_int(PyObject* o) { return number_of(o).mark(); }
 
 PyObject* number_object(const Number& number) {

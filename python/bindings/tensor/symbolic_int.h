@@ -18,6 +18,11 @@ bool init_symbolic_int(PyObject* module);
 bool is_symbolic(PyObject* o);
 // Whether an object is a SymBool, a comparison of SymInts or of what is computed from them.
 bool is_symbolic_bool(PyObject* o);
+// The outcome of a SymBool, True or False, which runs are then required to have; any other object itself. Borrowed
+// reference; throws Error. A SymBool has an index, so that code which tells bools from ints asks for this first.
+PyObject* decided(PyObject* o);
+// Whether an object is a bool or a SymBool.
+bool is_bool(PyObject* o);
 // Requires is_symbolic(o). The number that stands for it among the arguments of a call. Throws Error.
 int64_t marked_int(PyObject* o);
 // An int or a SymInt. New reference.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+import numpy
 import pytest
 
 import teletensor as torch
@@ -167,6 +168,45 @@ def test_questions():
         asked.clear()
         record()
         assert asked[:3] == [[True, False, True], [True, False, True], [False, True]]
+
+
+def written(x, index):
+    y = x.clone()
+    y[index] = 5
+    return y
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, b: x[b] + 0,
+        lambda x, b: x[..., b, None] + 0,
+        written,
+        lambda x, b: written(x, (b, slice(1, None))),
+        lambda x, b: written(x > 100, ...).logical_and(torch.tensor(b)),
+        lambda x, b: torch.tensor(b),
+        lambda x, b: torch.tensor([b, True]),
+        lambda x, b: torch.as_tensor([b]),
+        lambda x, b: torch.asarray(b),
+        lambda x, b: torch.full((2,), b),
+        lambda x, b: torch.from_numpy(numpy.array([b])),
+        lambda x, b: (x > 3) & b,
+        lambda x, b: b ^ (x > 3),
+        lambda x, b: torch.ones(3, dtype=torch.bool) + b,
+        lambda x, b: (x > 3) == b,
+    ],
+)
+def test_a_bool_of_sizes_is_a_bool_in_indices_and_tensors(function):
+    for example in (torch.arange(10.0).reshape(5, 2), torch.arange(4.0).reshape(2, 2)):
+        expected = function(example, len(example) > 3)
+        got = trace(lambda x: (x + 1, function(x, x.shape[0] > 3).clone()), example)(example)[1]
+        assert (got.dtype, got.shape) == (expected.dtype, expected.shape) and torch.equal(got, expected)
+
+
+@pytest.mark.parametrize("make", [torch.zeros, lambda *sizes: torch.zeros(sizes), lambda *sizes: torch.ones(6).view(*sizes)])
+def test_a_bool_of_sizes_is_no_size(make):
+    with pytest.raises(TypeError):
+        trace(lambda x: x + make(x.shape[0] > 3, 6), torch.ones(5, 6))
 
 
 @pytest.mark.parametrize(
