@@ -363,6 +363,12 @@ void add_options(CLI::App& app, Flags* flags) {
       ->transform(CLI::AsSizeValue(false))
       ->type_name("SIZE")
       ->capture_default_str();
+  app.add_option("--model-send-timeout", flags->model_send_timeout,
+                 "seconds after which a stream of inference ends whose client does not read a response")
+      ->envname("TELETENSOR_MODEL_SEND_TIMEOUT")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->type_name("SECONDS")
+      ->capture_default_str();
   app.add_option("--model-converter", flags->model_converter,
                  "command that makes native models of ONNX and .pt2 files, run as COMMAND INPUT OUTPUT")
       ->envname("TELETENSOR_MODEL_CONVERTER")

@@ -249,7 +249,8 @@ int serve(const Flags& flags, const std::vector<std::string>& command, const std
                       InferenceServer::Options{.open = flags.models_open,
                                                .shared_memory = flags.model_shared_memory,
                                                .request_bytes = flags.model_request_limit,
-                                               .inflight_bytes = flags.model_inflight_limit});
+                                               .inflight_bytes = flags.model_inflight_limit,
+                                               .send_timeout = milliseconds(flags.model_send_timeout)});
   }
   const Listener::Parts parts{*auth,
                               **audit,

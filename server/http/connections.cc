@@ -1,6 +1,7 @@
 #include "server/http/connections.h"
 
 #include <openssl/err.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -360,7 +361,9 @@ HttpConnections::Progress HttpConnections::next_request(Connection& connection) 
 }
 
 HttpConnections::Progress HttpConnections::answer_request(uint64_t id, Connection& connection) {
-  if (is_quick_(connection.text)) return begin_answer(connection, answer_(connection.text, connection.peer));
+  if (is_quick_(connection.text)) {
+    return begin_answer(connection, answer_(connection.text, connection.peer, [] { return false; }));
+  }
   if (waiting_bytes_ > options_.waiting_bytes) return begin_answer(connection, kBusy);
   connection.step = Step::kAnswer;
   // Requests that are sent before the last one is answered are not served.
@@ -368,9 +371,19 @@ HttpConnections::Progress HttpConnections::answer_request(uint64_t id, Connectio
   connection.text.resize(std::min(connection.text.size(), connection.expected));
   if (std::exchange(connection.watched, false)) watch(EPOLL_CTL_DEL, connection.fd.get(), id, 0);
   MutexLock lock(mutex_);
-  (connection.is_slow ? slow_jobs_ : jobs_).push_back({id, std::move(connection.text), connection.peer});
+  (connection.is_slow ? slow_jobs_ : jobs_)
+      .push_back({id, std::move(connection.text), connection.peer, connection.fd.get()});
   (connection.is_slow ? slow_changed_ : changed_).notify_one();
   return Progress::kAgain;  // advance() sees the step
+}
+
+bool HttpConnections::is_cancelled(int fd) {
+  {
+    MutexLock lock(mutex_);
+    if (stopping_) return true;
+  }
+  pollfd state{fd, POLLRDHUP, 0};
+  return poll(&state, 1, 0) > 0 && (state.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
 void HttpConnections::compute(bool is_slow) {
@@ -388,7 +401,7 @@ void HttpConnections::compute(bool is_slow) {
       MutexUnlock unlocked(mutex_);
       connection = job.connection;
       try {
-        answer = answer_(job.request, job.peer);
+        answer = answer_(job.request, job.peer, [this, fd = job.fd] { return is_cancelled(fd); });
       } catch (const std::exception& error) {  // the connection is closed
         log_line(LogLevel::kError, {}, absl::StrCat("HTTP request: internal error: ", error.what()));
       }

@@ -38,8 +38,11 @@ namespace tt::server {
 class HttpConnections {
  public:
   // Returns the bytes of the answer to a request: its line and headers with the empty line. `peer` is in gRPC's format.
-  // Several threads call it. An empty answer closes the connection.
-  using Answer = std::function<std::string(const std::string& request, const std::string& peer)>;
+  // `is_cancelled` says, until the answer is returned, whether it is in vain: the peer has closed the connection, or
+  // the half of it on which it sends, or the object is being destroyed. Several threads call it. An empty answer closes
+  // the connection.
+  using Answer = std::function<std::string(const std::string& request, const std::string& peer,
+                                           const std::function<bool()>& is_cancelled)>;
   struct Options {
     size_t connections = 256;
     size_t per_address = 32;  // address_of() defines which peers have the same
@@ -106,6 +109,7 @@ class HttpConnections {
     uint64_t connection;
     std::string request;
     std::string peer;
+    int fd;  // of the connection, which is not closed before its answer
   };
   struct Result {
     uint64_t connection;
@@ -140,6 +144,7 @@ class HttpConnections {
   void close(uint64_t id);
   // Of the computing threads:
   void compute(bool is_slow);
+  bool is_cancelled(int fd);
 
   const Options options_;
   const Answer answer_;

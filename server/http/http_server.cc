@@ -207,8 +207,8 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::start(const Address& add
   };
   auto connections = HttpConnections::start(
       &actual, std::move(encryption), options,
-      [&impl = *impl](const std::string& request, const std::string& peer) {
-        return impl.inference && InferencePaths::has(request) ? impl.inference->answer(request, peer)
+      [&impl = *impl](const std::string& request, const std::string& peer, const std::function<bool()>& is_cancelled) {
+        return impl.inference && InferencePaths::has(request) ? impl.inference->answer(request, peer, is_cancelled)
                                                               : impl.router.answer(request, peer);
       },
       &is_probe, std::move(admit), std::move(sockets));

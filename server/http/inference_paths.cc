@@ -196,7 +196,8 @@ HttpConnections::Body InferencePaths::admit(absl::string_view text, const std::s
   return body;
 }
 
-std::string InferencePaths::answer(const std::string& request, const std::string& peer) {
+std::string InferencePaths::answer(const std::string& request, const std::string& peer,
+                                   const std::function<bool()>& is_cancelled) {
   const size_t end = request.find("\r\n\r\n") + 4;
   const Head head(absl::string_view(request).substr(0, end));
   if (!head.is_valid) return refusal(400, "expected a GET or POST request with valid headers");
@@ -209,6 +210,7 @@ std::string InferencePaths::answer(const std::string& request, const std::string
   rest.accepts = head.accepts;
   rest.body = absl::string_view(request).substr(end);
   rest.is_local = address_of(peer) == "127.0.0.1";
+  rest.is_cancelled = is_cancelled;
   return text_of(answer_rest(server_, rest), head.keeps_open);
 }
 

@@ -3,6 +3,7 @@
 // Who calls is checked before a body is read. Thread-safe; answer() waits for the model.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -23,8 +24,8 @@ class InferencePaths {
   static bool has(absl::string_view request);
   // `head` is the request's line and headers, of any path.
   HttpConnections::Body admit(absl::string_view head, const std::string& peer) const;
-  // Requires has().
-  std::string answer(const std::string& request, const std::string& peer);
+  // Requires has(). `is_cancelled` is as HttpConnections::Answer has it.
+  std::string answer(const std::string& request, const std::string& peer, const std::function<bool()>& is_cancelled);
 
  private:
   struct Head;

@@ -148,7 +148,8 @@ void CallAdmission::watch() {
       deadline.admission_.mutex_.assume_held();  // is this object's mutex_
       deadline.pending_ = false;
       grpc_call_cancel_with_status(deadline.call_, GRPC_STATUS_DEADLINE_EXCEEDED,
-                                   "the request did not arrive within its deadline", nullptr);
+                                   "the request did not arrive, or a response was not read, within the deadline",
+                                   nullptr);
     }
   }
 }

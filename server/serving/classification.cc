@@ -37,10 +37,29 @@ bool is_nan(T value) {
   return false;
 }
 
+// Calls a function now and then.
+class Checks {
+ public:
+  explicit Checks(absl::FunctionRef<absl::Status(uint64_t bytes)> check) : check_(check) {}
+  // After work of `steps`, about as many values.
+  absl::Status advance(uint64_t steps, const std::string& encoded) {
+    constexpr uint64_t kSteps = 65'536;
+    steps_ += steps;
+    if (steps_ < kSteps) return absl::OkStatus();
+    steps_ = 0;
+    return check_(encoded.size());
+  }
+
+ private:
+  const absl::FunctionRef<absl::Status(uint64_t bytes)> check_;
+  uint64_t steps_ = 0;
+};
+
 // Appends the classes of one row. `order` is memory for them.
 template <typename T>
-void append_classes(const char* bytes, uint64_t count, uint64_t classes, const ClassLabels& labels,
-                    std::vector<std::pair<T, uint64_t>>* order, std::string* encoded) {
+absl::Status append_classes(const char* bytes, uint64_t count, uint64_t classes, const ClassLabels& labels,
+                            Checks* checks, std::vector<std::pair<T, uint64_t>>* order, std::string* encoded) {
+  constexpr uint64_t kStepsOfClass = 64;
   const auto precedes = [](const auto& a, const auto& b) {
     if (is_nan(a.first) || is_nan(b.first)) {
       if (is_nan(a.first) != is_nan(b.first)) return is_nan(b.first);
@@ -52,6 +71,7 @@ void append_classes(const char* bytes, uint64_t count, uint64_t classes, const C
   // A heap of the best ones so far, the worst of them first: memory for `classes` values, not for all.
   order->clear();
   for (uint64_t i = 0; i < count; ++i) {
+    if (absl::Status status = checks->advance(1, *encoded); !status.ok()) return status;
     std::pair<T, uint64_t> each{T{}, i};
     std::memcpy(&each.first, bytes + i * sizeof(T), sizeof(T));
     if (order->size() == classes) {
@@ -67,17 +87,22 @@ void append_classes(const char* bytes, uint64_t count, uint64_t classes, const C
     std::string text = absl::StrCat(std::to_string(value), ":", index);
     if (index < labels.of_index.size()) absl::StrAppend(&text, ":", labels.of_index[index]);
     append_string(text, encoded);
+    if (absl::Status status = checks->advance(kStepsOfClass, *encoded); !status.ok()) return status;
   }
+  return absl::OkStatus();
 }
 
 template <typename T>
-void classify_as(uint64_t rows, uint64_t count, uint64_t classes, const ClassLabels& labels, absl::string_view bytes,
-                 std::string* encoded) {
+absl::Status classify_as(uint64_t rows, uint64_t count, uint64_t classes, const ClassLabels& labels,
+                         absl::string_view bytes, Checks* checks, std::string* encoded) {
   std::vector<std::pair<T, uint64_t>> order;
   order.reserve(classes);
   for (uint64_t row = 0; row < rows; ++row) {
-    append_classes<T>(bytes.data() + row * count * sizeof(T), count, classes, labels, &order, encoded);
+    const char* values = bytes.data() + row * count * sizeof(T);
+    absl::Status status = append_classes<T>(values, count, classes, labels, checks, &order, encoded);
+    if (!status.ok()) return status;
   }
+  return absl::OkStatus();
 }
 
 // The longest "value:index": std::to_string() of the largest double has 316 characters, of the largest float 47.
@@ -125,12 +150,15 @@ ClassSizes class_sizes(DType dtype, SizesView sizes, bool is_batched, uint64_t c
   return {sizes_of(rows, is_batched, count), rows * count * (longest_text(dtype) + labels.longest)};
 }
 
-void classify(uint64_t classes, bool is_batched, const ClassLabels& labels, InferOutput* output) {
+absl::Status classify(uint64_t classes, bool is_batched, const ClassLabels& labels,
+                      absl::FunctionRef<absl::Status(uint64_t bytes)> check, InferOutput* output) {
   const auto [rows, values] = rows_and_values(output->sizes, is_batched);
   const uint64_t count = std::min(classes, values);
   std::string encoded;
+  Checks checks(check);
+  absl::Status status;
   const auto run = [&](auto type) {
-    classify_as<decltype(type)>(rows, values, count, labels, output->bytes(), &encoded);
+    status = classify_as<decltype(type)>(rows, values, count, labels, output->bytes(), &checks, &encoded);
   };
   switch (count == 0 ? DType::kBool : output->dtype) {
     case DType::kInt8: run(int8_t()); break;
@@ -145,12 +173,15 @@ void classify(uint64_t classes, bool is_batched, const ClassLabels& labels, Infe
     case DType::kFloat64: run(double()); break;
     default: break;  // there are no values
   }
+  if (status.ok()) status = check(encoded.size());
+  if (!status.ok()) return status;
   output->sizes = sizes_of(rows, is_batched, count);
   output->values = Tensor();
   output->owned = std::move(encoded);
   output->offset = 0;
   output->size = output->owned.size();
   output->is_strings = true;
+  return absl::OkStatus();
 }
 
 }  // namespace tt::server

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "engine/schema/dtype.h"
 #include "server/serving/infer.h"
 
@@ -37,7 +39,9 @@ struct ClassSizes {
 ClassSizes class_sizes(DType dtype, SizesView sizes, bool is_batched, uint64_t classes, const ClassLabels& labels);
 
 // Replaces the values of an output by their `classes` largest ones per row, or by all if there are fewer. Requires
-// has_classes().
-void classify(uint64_t classes, bool is_batched, const ClassLabels& labels, InferOutput* output);
+// has_classes(). `check` is called with the bytes of classes so far, every 65,536 values or 1,024 classes and at the
+// end: its error ends the work, and is returned.
+absl::Status classify(uint64_t classes, bool is_batched, const ClassLabels& labels,
+                      absl::FunctionRef<absl::Status(uint64_t bytes)> check, InferOutput* output);
 
 }  // namespace tt::server

@@ -38,6 +38,7 @@ struct InferOutput {
   Tensor values;            // on the CPU, contiguous; of the whole batch
   size_t offset = 0;        // of this request's bytes in them
   size_t size = 0;          // bytes
+  bool is_bound = false;    // of `reserve`: `size` is the most that it may be
   std::string owned;        // the bytes, if there is no tensor
   bool is_strings = false;  // of BYTES, encoded, in `owned`
   absl::string_view bytes() const {
@@ -67,11 +68,12 @@ struct InferRequest {
   bool sequence_start = false, sequence_end = false;
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   std::function<bool()> is_cancelled;                // called on the thread that waits for the result; may be empty
+  uint64_t class_bytes = UINT64_MAX;                 // of an answer's classes (classification.h), encoded
   std::map<std::string, InferParameter> parameters;  // others than those above, for models that have some
   std::deque<std::string> owned;                     // bytes that the transport has converted, to which inputs refer
   // Reserves memory for an answer with these outputs, of which only dtypes, sizes and `size` are set; replaces what an
-  // earlier call has reserved. Called before the run if the model's description says how large its outputs are, and
-  // after it if that is not known or was wrong. An error ends the request. May be empty.
+  // earlier call has reserved. Called before the run if the model's description says how large its outputs are, after
+  // it if that is not known or was wrong, and again when classes are encoded. An error ends the request. May be empty.
   std::function<absl::Status(absl::Span<const InferOutput> outputs)> reserve;
   // Takes the result, before the states of a sequence change. An error ends the request, and the states stay as they
   // were. May be empty.

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "server/serving/byte_strings.h"
 #include "server/serving/datatype.h"
@@ -14,6 +15,7 @@ namespace tt::server {
 namespace {
 
 constexpr size_t kMaxParameters = 256, kMaxParameterBytes = size_t{64} << 10;
+constexpr size_t kMaxSequenceId = 1024;                    // bytes; states of a sequence are kept by it
 constexpr const char* kClassification = "classification";  // a parameter of a requested output
 
 template <typename... Parts>
@@ -36,6 +38,8 @@ absl::StatusOr<InferParameter> parameter_of(const std::string& name, const infer
   return invalid("expected a value of the parameter '", name.substr(0, 100), "'");
 }
 
+enum class PortKind : uint8_t { kInput, kOutput };
+
 // The part of a region that the parameters of an input or output name; none if they name no region.
 struct Place {
   SharedRegions::RegionPointer region;
@@ -43,7 +47,7 @@ struct Place {
 };
 
 template <typename Parameters>
-absl::StatusOr<std::optional<Place>> place_of(const Parameters& parameters, const std::string& principal,
+absl::StatusOr<std::optional<Place>> place_of(PortKind kind, const Parameters& parameters, const std::string& principal,
                                               const SharedRegions* regions) {
   std::optional<Place> place;
   std::string name;
@@ -59,7 +63,8 @@ absl::StatusOr<std::optional<Place>> place_of(const Parameters& parameters, cons
       found.offset = static_cast<uint64_t>(*number);
     } else if (key == "shared_memory_byte_size" && number != nullptr && *number >= 0) {
       found.bytes = static_cast<uint64_t>(*number);
-    } else if (key == "binary_data" || key == "binary_data_size" || key == kClassification) {
+    } else if (key == "binary_data" || key == "binary_data_size" ||
+               (key == kClassification && kind == PortKind::kOutput)) {
       continue;  // gRPC's contents are binary; read_request_message() reads the number of classes
     } else {
       return invalid("expected parameters of shared memory of an input or output, got '", key.substr(0, 100), "'");
@@ -148,7 +153,7 @@ absl::Status read_input(const inference::ModelInferRequest::InferInputTensor& wi
                    wire.shape_size());
   }
   input.sizes.assign(wire.shape().begin(), wire.shape().end());
-  absl::StatusOr<std::optional<Place>> place = place_of(wire.parameters(), principal, regions);
+  absl::StatusOr<std::optional<Place>> place = place_of(PortKind::kInput, wire.parameters(), principal, regions);
   if (!place.ok()) return place.status();
   if (*place) {
     request->owned.emplace_back();
@@ -188,7 +193,7 @@ absl::StatusOr<std::optional<Place>> place_of_output(
     const inference::ModelInferRequest::InferRequestedOutputTensor* wanted, const InferOutput& output,
     const std::string& principal, const SharedRegions* regions) {
   if (wanted == nullptr) return std::optional<Place>();
-  absl::StatusOr<std::optional<Place>> place = place_of(wanted->parameters(), principal, regions);
+  absl::StatusOr<std::optional<Place>> place = place_of(PortKind::kOutput, wanted->parameters(), principal, regions);
   if (place.ok() && *place && output.size > (*place)->bytes) {
     return invalid("expected shared memory of at least ", output.size, " bytes for the output '", output.name,
                    "', got ", (*place)->bytes);
@@ -216,6 +221,9 @@ absl::Status set_parameter(const std::string& name, const InferParameter& value,
   const auto* flag = std::get_if<bool>(&value);
   const auto* text = std::get_if<std::string>(&value);
   if (name == "sequence_id" && (number != nullptr || text != nullptr)) {
+    if (text != nullptr && text->size() > kMaxSequenceId) {
+      return invalid("expected a sequence_id of at most ", kMaxSequenceId, " bytes, got ", text->size());
+    }
     request->sequence = text != nullptr ? *text : *number == 0 ? "" : absl::StrCat(*number);
   } else if (name == "sequence_start" && flag != nullptr) {
     request->sequence_start = *flag;
@@ -262,7 +270,11 @@ absl::Status read_request_message(const inference::ModelInferRequest& wire, cons
     return invalid("expected as many raw_input_contents as inputs without shared memory, got ",
                    wire.raw_input_contents_size());
   }
+  absl::flat_hash_set<absl::string_view> wanted;
   for (const auto& output : wire.outputs()) {
+    if (!wanted.insert(output.name()).second) {
+      return invalid("expected distinct outputs, got '", output.name().substr(0, ModelFile::kMaxName), "' twice");
+    }
     request->outputs.push_back({output.name(), 0});
     const auto found = output.parameters().find(kClassification);
     if (found == output.parameters().end()) continue;

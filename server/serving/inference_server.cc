@@ -85,12 +85,14 @@ absl::StatusOr<InferenceServer::Inflight> InferenceServer::begin(uint64_t bytes)
                                                    options_.inflight_bytes, " bytes together; try again later"));
 }
 
-absl::Status InferenceServer::begin_answer(uint64_t bytes, Inflight* charged) {
+absl::Status InferenceServer::begin_answer(uint64_t bytes, Inflight* charged, uint64_t more) {
   if (bytes > options_.inflight_bytes) {
     return absl::OutOfRangeError(absl::StrCat("[ModelInfer] expected an answer that takes at most ",
                                               options_.inflight_bytes, " bytes of memory, got one of ", bytes));
   }
-  absl::StatusOr<Inflight> inflight = begin(bytes);
+  const uint64_t half = options_.inflight_bytes / 2;
+  *charged = {};
+  absl::StatusOr<Inflight> inflight = begin(bytes + std::min(more, half - std::min(bytes, half)));
   if (!inflight.ok()) return inflight.status();
   *charged = *std::move(inflight);
   return absl::OkStatus();

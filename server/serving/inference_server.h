@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -31,6 +32,8 @@ class InferenceServer {
     bool shared_memory = false;                   // clients on this host may register shared memory
     uint64_t request_bytes = uint64_t{64} << 20;  // of a request
     uint64_t inflight_bytes = uint64_t{1} << 30;  // of all requests in progress
+    // Until a response of a stream is accepted by its client's window; later the stream is ended.
+    std::chrono::milliseconds send_timeout{60'000};
   };
   // All references outlive the object.
   InferenceServer(ModelRepository& repository, const Auth& auth, const Options& options)
@@ -73,8 +76,9 @@ class InferenceServer {
   // RESOURCE_EXHAUSTED if requests in progress would have too many bytes.
   absl::StatusOr<Inflight> begin(uint64_t bytes);
   // Counts the memory of an answer while `charged` exists, which is replaced. OUT_OF_RANGE if there would be no room
-  // for it if it were alone, so that sending the request again is useless, else as begin().
-  absl::Status begin_answer(uint64_t bytes, Inflight* charged);
+  // for it if it were alone, so that sending the request again is useless, else as begin(). `more` bytes are the most
+  // that parts of unknown sizes take; they are counted as far as the whole is at most half of inflight_bytes.
+  absl::Status begin_answer(uint64_t bytes, Inflight* charged, uint64_t more = 0);
 
   // A request's bytes, at most `max_bytes`, of which `parts` are the compressed form. They are counted while `charged`
   // exists, which is replaced. OUT_OF_RANGE if they are more, INVALID_ARGUMENT if they are damaged.

@@ -25,9 +25,10 @@ bool is_local(const grpc::ServerContext& context) {
   return address == "unix" || address == "127.0.0.1";
 }
 
-// When the request's time ends, and whether its client has gone.
-InferRequest limits_of(const grpc::ServerContext& context) {
+// When the request's time ends, whether its client has gone, and how large its classes may be.
+InferRequest limits_of(const grpc::ServerContext& context, const InferenceServer::Options& options) {
   InferRequest limits;
+  limits.class_bytes = options.request_bytes;
   const auto left = context.deadline() - std::chrono::system_clock::now();
   constexpr std::chrono::hours kForever{24};
   if (context.deadline() != std::chrono::system_clock::time_point::max() && left < kForever) {
@@ -267,9 +268,9 @@ absl::Status InferenceService::reserve(absl::Span<const InferOutput> outputs, In
   // The message and its serialized form.
   constexpr uint64_t kCopies = 2;
   const uint64_t most = server_.options().request_bytes;
-  uint64_t bytes = 0;
-  for (const InferOutput& output : outputs) bytes += output.size;
-  if (bytes <= most) return server_.begin_answer(kCopies * bytes, charged);
+  uint64_t bytes = 0, more = 0;
+  for (const InferOutput& output : outputs) (output.is_bound ? more : bytes) += output.size;
+  if (bytes <= most) return server_.begin_answer(kCopies * bytes, charged, kCopies * std::min(more, most - bytes));
   return absl::OutOfRangeError(
       absl::StrCat("[ModelInfer] expected an answer of at most ", most, " bytes, got one of ", bytes));
 }
@@ -285,7 +286,7 @@ grpc::Status InferenceService::infer(grpc::ServerContext* context, grpc::ByteBuf
   if (!inflight.ok()) return to_grpc(inflight.status());
   ModelInferRequest request;
   if (status = parse_request(bytes, &request); !status.ok()) return to_grpc(status);
-  InferRequest limits = limits_of(*context);
+  InferRequest limits = limits_of(*context, server_.options());
   InferenceServer::Inflight answered;
   limits.reserve = [&](absl::Span<const InferOutput> outputs) { return reserve(outputs, &answered); };
   ModelInferResponse message;
@@ -308,7 +309,7 @@ absl::Status InferenceService::answer_one(const Principal& caller, StreamedCall*
   const absl::StatusOr<InferenceServer::Inflight> inflight = server_.begin(parsed_bytes(*bytes));
   if (!inflight.ok()) return inflight.status();
   if (status = parse_request(bytes, request); !status.ok()) return status;
-  InferRequest limits = limits_of(*call->context);
+  InferRequest limits = limits_of(*call->context, server_.options());
   InferenceServer::Inflight answered;
   limits.reserve = [&](absl::Span<const InferOutput> outputs) { return reserve(outputs, &answered); };
   return server_.stream(caller, *request, std::move(limits), [&](ModelInferResponse* reply) {
@@ -326,6 +327,8 @@ bool InferenceService::send(StreamedCall* call, ModelStreamInferResponse* respon
   }
   call->has_sent = true;
   const grpc::ByteBuffer message = message_of(server_, coding, response, std::move(charged));
+  // A client that does not read would keep the answer's memory from all others.
+  const CallAdmission::Deadline deadline(admission_, call->context->c_call(), server_.options().send_timeout);
   return call->stream->Write(message, grpc::WriteOptions().set_no_compression());
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "server/serving/byte_strings.h"
 #include "server/serving/datatype.h"
@@ -192,6 +193,7 @@ std::optional<std::vector<InferOutput>> ModelVersion::sized_outputs(const Work& 
       ClassSizes sized = class_sizes(port.dtype, output.sizes, settings_.max_batch != 0, classes, labels_of(index));
       output.sizes = std::move(sized.sizes);
       output.size = sized.bytes;
+      output.is_bound = true;
       output.is_strings = true;
     }
   }
@@ -201,15 +203,27 @@ std::optional<std::vector<InferOutput>> ModelVersion::sized_outputs(const Work& 
 absl::StatusOr<InferResult> ModelVersion::answer(const InferRequest& request, const Work& work,
                                                  const std::optional<std::vector<InferOutput>>& reserved) const {
   try {
-    const std::optional<std::vector<InferOutput>> sized = sized_outputs(work, true);
+    std::optional<std::vector<InferOutput>> sized = sized_outputs(work, true);
     if (!sized) return absl::InternalError("[ModelInfer] expected outputs of known sizes after the run");
     const auto fits = [](const InferOutput& own, const InferOutput& other) { return own.size <= other.size; };
     const bool is_reserved = reserved && std::equal(sized->begin(), sized->end(), reserved->begin(), fits);
     if (request.reserve && !is_reserved) {
       if (absl::Status status = request.reserve(*sized); !status.ok()) return status;
     }
-    absl::StatusOr<InferResult> result = result_of(work);
-    if (!result.ok() || !request.accept) return result;
+    absl::StatusOr<InferResult> result = result_of(request, work);
+    if (!result.ok()) return result;
+    const bool is_bound = std::any_of(sized->begin(), sized->end(), [](const auto& output) { return output.is_bound; });
+    if (request.reserve && is_bound) {
+      for (size_t i = 0; i < sized->size(); ++i) {
+        (*sized)[i].size = result->outputs[i].size;
+        (*sized)[i].is_bound = false;
+      }
+      if (absl::Status status = request.reserve(*sized); !status.ok()) return status;
+    }
+    if (work.has_sequence) {  // the states do not change for an answer that nobody reads
+      if (absl::Status status = check_wanted(request); !status.ok()) return status;
+    }
+    if (!request.accept) return result;
     if (absl::Status status = request.accept(*result); !status.ok()) return status;
     return result;
   } catch (const std::bad_alloc&) {
@@ -217,6 +231,14 @@ absl::StatusOr<InferResult> ModelVersion::answer(const InferRequest& request, co
   } catch (const std::exception&) {
     return absl::InternalError("[ModelInfer] internal error");
   }
+}
+
+absl::Status ModelVersion::check_wanted(const InferRequest& request) {
+  if (request.is_cancelled && request.is_cancelled()) {
+    return absl::CancelledError("[ModelInfer] the request was cancelled");
+  }
+  if (Clock::now() < request.deadline) return absl::OkStatus();
+  return absl::DeadlineExceededError("[ModelInfer] the request's time has passed");
 }
 
 absl::StatusOr<InferResult> ModelVersion::infer(const InferRequest& request) {
@@ -235,17 +257,19 @@ absl::StatusOr<InferResult> ModelVersion::infer(const InferRequest& request) {
     } else if (auto sequence = begin_sequence(request); !sequence.ok()) {
       status = sequence.status();
     } else {
+      bool has_succeeded = false;
+      const absl::Cleanup end = [&] { end_sequence(request, *sequence, has_succeeded); };
       work.has_sequence = true;
-      if ((*sequence)->has_begun) work.states = &(*sequence)->states;
-      status = check_states(&work);
+      if ((*sequence)->has_begun && !request.sequence_start) work.states = &(*sequence)->states;
+      status = check_wanted(request);
+      if (status.ok()) status = check_states(&work);
       if (status.ok()) status = batcher_->run(work);
       if (status.ok()) result = answer(request, work, reserved);
       if (status.ok()) status = result.status();
       if (status.ok()) {
         (*sequence)->states.swap(work.next_states);
-        (*sequence)->has_begun = true;
+        has_succeeded = (*sequence)->has_begun = true;
       }
-      end_sequence(request, *sequence);
     }
   } else if (status.ok()) {
     status = batcher_->run(work);
@@ -270,8 +294,14 @@ absl::Status ModelVersion::stream(const InferRequest& request, StreamingModel::S
   return status;
 }
 
-absl::StatusOr<InferResult> ModelVersion::result_of(const Work& work) const {
+absl::StatusOr<InferResult> ModelVersion::result_of(const InferRequest& request, const Work& work) const {
   InferResult result;
+  uint64_t class_bytes = 0;  // of all outputs so far
+  const auto check_classes = [&](uint64_t bytes) -> absl::Status {
+    if (bytes <= request.class_bytes - class_bytes) return check_wanted(request);
+    return absl::OutOfRangeError(absl::StrCat("[ModelInfer] expected classes of at most ", request.class_bytes,
+                                              " bytes in an answer, got more"));
+  };
   result.outputs.reserve(work.outputs.size());
   for (const auto& [i, classes] : work.outputs) {
     const Tensor& values = work.values[i];
@@ -301,7 +331,9 @@ absl::StatusOr<InferResult> ModelVersion::result_of(const Work& work) const {
       output.size = output.owned.size();
       output.is_strings = true;
     } else if (classes != 0) {
-      classify(classes, settings_.max_batch != 0, labels_of(i), &output);
+      absl::Status status = classify(classes, settings_.max_batch != 0, labels_of(i), check_classes, &output);
+      if (!status.ok()) return status;
+      class_bytes += output.size;
     }
     result.outputs.push_back(std::move(output));
   }

@@ -52,9 +52,15 @@ std::shared_ptr<ModelVersion::Sequence> ModelVersion::take_place(const std::stri
 absl::StatusOr<std::shared_ptr<ModelVersion::Sequence>> ModelVersion::begin_sequence(const InferRequest& request) {
   constexpr std::chrono::milliseconds kPollInterval{50};
   const SequenceKey key{request.principal, request.sequence};
-  std::vector<std::shared_ptr<Sequence>> dropped;  // destroyed outside of the lock
+  std::vector<std::shared_ptr<Sequence>> dropped;  // destroyed outside of the lock, as is the next
+  std::shared_ptr<Sequence> awaited;
   MutexLock lock(sequences_mutex_);
   Clock::time_point now = Clock::now();
+  std::chrono::microseconds start_wait = kMaxStartWait;
+  if (request.timeout_us != 0 && request.timeout_us < static_cast<uint64_t>(start_wait.count())) {
+    start_wait = std::chrono::microseconds(request.timeout_us);
+  }
+  const Clock::time_point last_start = now + start_wait;
   const auto drop_idle = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(sequences_mutex_) {
     for (auto each = sequences_.begin(); each != sequences_.end();) {
       const bool is_idle = !each->second->is_busy && now - each->second->used > settings_.max_sequence_idle;
@@ -62,76 +68,86 @@ absl::StatusOr<std::shared_ptr<ModelVersion::Sequence>> ModelVersion::begin_sequ
       each = is_idle ? sequences_.erase(each) : std::next(each);
     }
   };
-  // Fails if nobody waits for the request any more.
-  const auto check_time = [&]() -> absl::Status {
-    if (request.is_cancelled && request.is_cancelled()) {
-      return absl::CancelledError("[ModelInfer] the request was cancelled while it waited for its sequence");
+  // Waits for a change, at most until then. Fails if nobody waits for the request any more.
+  const auto wait = [&](Clock::time_point until) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sequences_mutex_) -> absl::Status {
+    if (absl::Status status = check_wanted(request); !status.ok()) return status;
+    if (now >= until) {
+      return absl::DeadlineExceededError("[ModelInfer] the request's time has passed while it waited for its sequence");
     }
+    sequences_changed_.wait_until(sequences_mutex_, std::min({request.deadline, until, now + kPollInterval}));
     now = Clock::now();
-    if (now < request.deadline) return absl::OkStatus();
-    return absl::DeadlineExceededError("[ModelInfer] the request's time has passed while it waited for its sequence");
+    return check_wanted(request);
   };
-  // Waits for a change.
-  const auto wait = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(sequences_mutex_) -> absl::Status {
-    if (absl::Status status = check_time(); !status.ok()) return status;
-    sequences_changed_.wait_until(sequences_mutex_, std::min(request.deadline, now + kPollInterval));
-    return check_time();
+  bool is_counted = false;  // in starting_
+  const absl::Cleanup uncount = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    if (!is_counted) return;
+    if (--starting_[request.principal] == 0) starting_.erase(request.principal);
+    sequences_changed_.notify_all();
   };
-  drop_idle();
-  if (request.sequence_start && !has_place(key)) {
-    ++starting_[request.principal];
-    const absl::Cleanup leave = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-      if (--starting_[request.principal] == 0) starting_.erase(request.principal);
-      sequences_changed_.notify_all();
-    };
-    const Clock::time_point late = now + settings_.max_sequence_idle;
-    while (!has_place(key)) {
-      if (now >= late) {
-        if (std::shared_ptr<Sequence> ended = take_place(request.principal)) {
-          dropped.push_back(std::move(ended));
-          continue;
-        }
+  const Clock::time_point late = now + std::min<Clock::duration>(settings_.max_sequence_idle, kMaxStartWait);
+  uint64_t starts = 0;  // of `awaited`
+  for (;;) {
+    drop_idle();
+    const auto found = sequences_.find(key);
+    const bool is_missing =
+        found == sequences_.end() || (awaited && (found->second != awaited || awaited->starts != starts));
+    if (is_missing && !request.sequence_start) {
+      return invalid_request("expected a request with sequence_start for the sequence '",
+                             request.sequence.substr(0, 100),
+                             "', which does not exist, has ended or was idle for too long");
+    }
+    if (found != sequences_.end() && !found->second->is_busy) {
+      found->second->is_busy = true;
+      return found->second;
+    }
+    if (found != sequences_.end()) {
+      awaited = found->second;
+      starts = awaited->starts;
+      if (absl::Status status = wait(Clock::time_point::max()); !status.ok()) return status;
+      continue;
+    }
+    if (has_place(key)) break;
+    if (!takes_waiting_starts_) return absl::UnavailableError("[ModelInfer] the model is being unloaded");
+    if (!is_counted) {
+      const auto waiting = starting_.find(request.principal);
+      if (waiting != starting_.end() && waiting->second >= kMaxWaitingStarts) {
+        return absl::ResourceExhaustedError(
+            absl::StrCat("[ModelInfer] expected at most ", kMaxWaitingStarts,
+                         " requests of one caller that wait for the end of a sequence; try again later"));
       }
-      if (absl::Status status = wait(); !status.ok()) return status;
-      drop_idle();
+      ++starting_[request.principal];
+      is_counted = true;
     }
-  }
-  if (request.sequence_start) {
-    const bool is_new = !sequences_.contains(key);
-    if (is_new && (sequences_.size() >= kMaxSequences || sequences_of(request.principal) >= kMaxSequencesOfPrincipal)) {
-      return absl::ResourceExhaustedError(absl::StrCat("[ModelInfer] expected at most ", kMaxSequencesOfPrincipal,
-                                                       " sequences of one caller and ", kMaxSequences,
-                                                       " of all; end some, or wait until they are idle"));
+    if (now >= late) {
+      if (std::shared_ptr<Sequence> ended = take_place(request.principal)) {
+        dropped.push_back(std::move(ended));
+        continue;
+      }
     }
-    std::shared_ptr<Sequence>& sequence = sequences_[key];
-    dropped.push_back(std::move(sequence));
-    sequence = std::make_shared<Sequence>();
-    sequence->used = now;
+    if (absl::Status status = wait(last_start); !status.ok()) return status;
   }
-  const auto missing = [&] {
-    return invalid_request("expected a request with sequence_start for the sequence '", request.sequence.substr(0, 100),
-                           "', which does not exist, has ended or was idle for too long");
-  };
-  const auto found = sequences_.find(key);
-  if (found == sequences_.end()) return missing();
-  const std::shared_ptr<Sequence> sequence = found->second;
-  while (sequence->is_busy) {
-    if (absl::Status status = wait(); !status.ok()) return status;
+  if (sequences_.size() >= kMaxSequences || sequences_of(request.principal) >= kMaxSequencesOfPrincipal) {
+    return absl::ResourceExhaustedError(absl::StrCat("[ModelInfer] expected at most ", kMaxSequencesOfPrincipal,
+                                                     " sequences of one caller and ", kMaxSequences,
+                                                     " of all; end some, or wait until they are idle"));
   }
-  // It may have ended, or begun again, meanwhile.
-  const auto current = sequences_.find(key);
-  if (current == sequences_.end() || current->second != sequence) return missing();
+  auto sequence = std::make_shared<Sequence>();
   sequence->is_busy = true;
+  sequence->used = now;
+  sequence->key = key;
+  sequences_[key] = sequence;
   return sequence;
 }
 
-void ModelVersion::end_sequence(const InferRequest& request, const std::shared_ptr<Sequence>& sequence) {
+void ModelVersion::end_sequence(const InferRequest& request, const std::shared_ptr<Sequence>& sequence,
+                                bool has_succeeded) {
   MutexLock lock(sequences_mutex_);
   sequence->is_busy = false;
   sequence->used = Clock::now();
+  if (has_succeeded && request.sequence_start) ++sequence->starts;
   sequences_changed_.notify_all();
-  if (!request.sequence_end && sequence->has_begun) return;
-  const auto found = sequences_.find({request.principal, request.sequence});
+  if (!(has_succeeded && request.sequence_end) && sequence->has_begun) return;
+  const auto found = sequences_.find(sequence->key);
   if (found != sequences_.end() && found->second == sequence) sequences_.erase(found);
 }
 
@@ -140,6 +156,12 @@ size_t ModelVersion::starting() const {
   size_t count = 0;
   for (const auto& [principal, requests] : starting_) count += requests;
   return count;
+}
+
+void ModelVersion::end_waiting_starts() {
+  MutexLock lock(sequences_mutex_);
+  takes_waiting_starts_ = false;
+  sequences_changed_.notify_all();
 }
 
 size_t ModelVersion::sequences() const {

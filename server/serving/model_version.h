@@ -44,6 +44,10 @@ class ModelVersion {
         make_streaming = {};
   };
   static constexpr size_t kMaxSequences = 4096, kMaxSequencesOfPrincipal = 1024;
+  // Of a principal's requests with sequence_start that wait because there are as many sequences as the model may have,
+  // and for how long, unless the request has a shorter timeout.
+  static constexpr size_t kMaxWaitingStarts = 16;
+  static constexpr std::chrono::seconds kMaxStartWait{60};
 
   // Loads the version `number` of the model `name` from its folder, on all devices of the settings, and runs it for
   // warm-up. Throws Error.
@@ -62,7 +66,13 @@ class ModelVersion {
   const StreamingModel* streaming() const { return streaming_.get(); }
 
   // Refuses requests that have not begun.
-  void stop() { batcher_->stop(); }
+  void stop() {
+    end_waiting_starts();
+    batcher_->stop();
+  }
+  // Refuses requests that wait until a sequence may begin: those of a version that gets no more requests, which would
+  // end others. Requests that have a sequence are answered.
+  void end_waiting_starts();
 
   const std::string& name() const { return name_; }
   int64_t number() const { return number_; }
@@ -88,15 +98,17 @@ class ModelVersion {
 
  private:
   struct Work;
+  using SequenceKey = std::pair<std::string, std::string>;  // principal and name
   struct Sequence {
     // Of the entry, then those of sequence_ports_; used by the request for which is_busy is set.
     std::vector<Tensor> states;
     bool has_begun = false;  // a request has succeeded; used as `states`
+    SequenceKey key;
     // Guarded by sequences_mutex_:
     bool is_busy = false;
+    uint64_t starts = 0;  // requests with sequence_start that have succeeded
     std::chrono::steady_clock::time_point used;
   };
-  using SequenceKey = std::pair<std::string, std::string>;  // principal and name
 
   ModelVersion(std::string name, int64_t number, ModelSettings settings,
                std::vector<std::shared_ptr<const ServedModel>> models);
@@ -122,11 +134,14 @@ class ModelVersion {
   // Ends the sequence that was used least recently, of the principals with more than their share of those that the
   // configuration allows, for one with less. Null if there is none that has no request.
   std::shared_ptr<Sequence> take_place(const std::string& principal) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sequences_mutex_);
-  // Finds or begins a request's sequence, and reserves it: waits while another request of the sequence runs.
+  // Finds or begins a request's sequence, and reserves it: waits while another request of the sequence runs, or there
+  // are too many sequences. A sequence that begins again keeps its states until the request has succeeded.
   absl::StatusOr<std::shared_ptr<Sequence>> begin_sequence(const InferRequest& request);
-  // Lets the next request of the sequence run. The sequence ends if the request says so, or none of it has succeeded:
-  // the states would be those of the start, but the model would not be told so.
-  void end_sequence(const InferRequest& request, const std::shared_ptr<Sequence>& sequence);
+  // Lets the next request of the sequence run; never throws. The sequence ends if the request has succeeded and says
+  // so, or none of it has succeeded: the states would be those of the start, but the model would not be told so.
+  void end_sequence(const InferRequest& request, const std::shared_ptr<Sequence>& sequence, bool has_succeeded);
+  // CANCELLED or DEADLINE_EXCEEDED if nobody waits for the request's answer any more.
+  static absl::Status check_wanted(const InferRequest& request);
   void execute(size_t instance, absl::Span<Batcher::Job* const> batch);
   // Throws Error.
   void run(ModelInstance& instance, absl::Span<Work* const> batch);
@@ -142,7 +157,7 @@ class ModelVersion {
   // A request's rows of the next states, as tensors of their own. `states` are those of the entry.
   std::vector<Tensor> next_states(const Work& work, absl::Span<const Tensor> states,
                                   absl::Span<const Tensor> values) const;
-  absl::StatusOr<InferResult> result_of(const Work& work) const;
+  absl::StatusOr<InferResult> result_of(const InferRequest& request, const Work& work) const;
 
   const std::string name_;
   const int64_t number_;
@@ -161,6 +176,7 @@ class ModelVersion {
   std::map<SequenceKey, std::shared_ptr<Sequence>> sequences_ ABSL_GUARDED_BY(sequences_mutex_);
   // By principal, the requests that wait until they may begin a sequence.
   std::map<std::string, size_t> starting_ ABSL_GUARDED_BY(sequences_mutex_);
+  bool takes_waiting_starts_ ABSL_GUARDED_BY(sequences_mutex_) = true;
 };
 
 }  // namespace tt::server

@@ -41,6 +41,12 @@ std::optional<int64_t> version_of(absl::string_view text) {
   return number;
 }
 
+// A version that serves no more requests than those that it has, if there is one.
+std::shared_ptr<ModelVersion> retired(std::shared_ptr<ModelVersion> version) {
+  if (version) version->end_waiting_starts();
+  return version;
+}
+
 // What shows that a file was replaced or written; empty if there is none.
 std::string fingerprint_of(const fs::path& path) {
   struct stat status {};
@@ -193,7 +199,7 @@ absl::Status ModelRepository::update(const std::string& name, const std::optiona
   std::vector<std::shared_ptr<ModelVersion>> dropped;  // destroyed outside of the lock
   if (!found) {
     MutexLock lock(mutex_);
-    for (auto& [number, slot] : models_[name].slots) dropped.push_back(std::move(slot.serving));
+    for (auto& [number, slot] : models_[name].slots) dropped.push_back(retired(std::move(slot.serving)));
     models_.erase(name);
     spdlog::info("model {} was removed", name);
     return absl::OkStatus();
@@ -238,7 +244,7 @@ absl::Status ModelRepository::update(const std::string& name, const std::optiona
     const bool is_tried = each->second.serving || found->versions.contains(each->first);
     const bool stays =
         std::find(served.begin(), served.end(), each->first) != served.end() || (!any && !served.empty() && is_tried);
-    if (!stays) dropped.push_back(std::move(each->second.serving));
+    if (!stays) dropped.push_back(retired(std::move(each->second.serving)));
     each = stays ? std::next(each) : model.slots.erase(each);
   }
   return result;
@@ -300,6 +306,7 @@ absl::Status ModelRepository::update_version(const std::string& name, int64_t nu
     slot.reason = std::string(status.message());
     if (status.ok()) std::swap(slot.serving, version);
   }
+  if (status.ok()) retired(version);
   return status;  // the previous version is destroyed, unless requests still use it
 }
 
@@ -425,6 +432,7 @@ void ModelRepository::remove(const std::string& name, const std::string& princip
   if (model == models_.end()) return;
   removed = std::move(model->second);
   models_.erase(model);
+  for (const auto& [number, slot] : removed.slots) retired(slot.serving);
   lock.unlock();
   record("model.remove", name, principal, absl::OkStatus(), "");
   spdlog::info("model {} was removed", name);
@@ -441,6 +449,7 @@ absl::Status ModelRepository::unload(const std::string& name, const std::string&
   model->second.is_wanted = false;
   dropped = std::move(model->second.slots);
   model->second.slots.clear();
+  for (const auto& [number, slot] : dropped) retired(slot.serving);
   lock.unlock();
   record("model.unload", name, principal, absl::OkStatus(), "");
   spdlog::info("model {} was unloaded", name);

@@ -224,16 +224,26 @@ bool is_binary(const ReadBody& read, const std::string& output) {
   return own != read.binary_outputs.end() ? own->second : read.binary_output;
 }
 
-// Memory of the JSON and the binary data of outputs: a value and its text per element.
-uint64_t answer_bytes(absl::Span<const InferOutput> outputs, const ReadBody& read) {
-  constexpr uint64_t kElement = 48;
-  uint64_t bytes = 0;
+// Memory of an element as JSON, a value and its text, and of a byte of strings.
+constexpr uint64_t kElement = 48, kByte = kElement / 4;
+
+// Memory of the JSON and the binary data of outputs, and the most that those of unknown sizes take.
+std::pair<uint64_t, uint64_t> answer_bytes(absl::Span<const InferOutput> outputs, const ReadBody& read) {
+  uint64_t bytes = 0, more = 0;
   for (const InferOutput& output : outputs) {
-    bytes += is_binary(read, output.name) ? output.size
-             : output.is_strings          ? output.size * (kElement / 4)
-                                          : output.size / item_size(output.dtype) * kElement;
+    (output.is_bound ? more : bytes) += is_binary(read, output.name) ? output.size
+                                        : output.is_strings          ? output.size * kByte
+                                                                     : output.size / item_size(output.dtype) * kElement;
   }
-  return bytes;
+  return {bytes, more};
+}
+
+// Of encoded classes, what is counted at most of an answer of unknown size.
+uint64_t most_class_bytes(const ReadBody& read, uint64_t inflight_bytes) {
+  const auto& outputs = read.request.outputs();
+  const bool is_binary_only =
+      std::all_of(outputs.begin(), outputs.end(), [&](const auto& output) { return is_binary(read, output.name()); });
+  return inflight_bytes / 2 / (is_binary_only ? 1 : kByte);
 }
 
 json shared_parameters(const inference::ModelInferResponse::InferOutputTensor& output) {
@@ -298,9 +308,11 @@ RestResponse answer_infer(InferenceServer& server, const Principal& caller, cons
   inference::ModelInferResponse reply;
   InferRequest limits;
   limits.is_cancelled = wire.is_cancelled;
+  limits.class_bytes = most_class_bytes(read, server.options().inflight_bytes);
   InferenceServer::Inflight answered;
   limits.reserve = [&](absl::Span<const InferOutput> outputs) {
-    return server.begin_answer(answer_bytes(outputs, read), &answered);
+    const auto [bytes, more] = answer_bytes(outputs, read);
+    return server.begin_answer(bytes, &answered, more);
   };
   RestResponse response;
   // Before the states of a sequence change: some values cannot be written as JSON.

@@ -140,3 +140,23 @@ def test_bad_files_of_labels_are_refused(served, name, content, message):
     x = np.arange(6, dtype="float32").reshape(1, 6)
     assert classify((served.grpc, grpcclient, "grpc"), "batched", 1, x=x)[0].tolist() == [["5.000000:5"]]  # the old version serves
     served.grpc.load_model("batched")
+
+
+def test_classes_that_fit_into_an_answer_are_sent(tmp_path):
+    """Their encoded size counts, not 72 bytes for each, which is more than a value can have."""
+    models = tmp_path / "models"
+    serving.save(lambda x: x + 0, models / "many/1", torch.ones(2, 1000), output_names=["y"])
+    server = Served(tmp_path, models, "--model-request-limit", "1MB", "--model-inflight-limit", "16MB")
+    try:
+        x = np.zeros((40, 1000), "float32")
+        for protocol in ((server.grpc, grpcclient, "grpc"), (server.http, httpclient, "http")):
+            (y,) = classify(protocol, "many", 1000, x=x)
+            assert y.shape == (40, 1000) and y[39, 999] == "0.000000:999"
+        (y,) = classify((server.http, httpclient, "JSON"), "many", 1000, x=x)
+        assert y.shape == (40, 1000) and y[39, 999] == "0.000000:999"
+        for _ in range(2):  # no memory of a refused answer stays reserved
+            with pytest.raises(Exception, match="expected classes of at most 1048576 bytes in an answer, got more"):
+                classify((server.grpc, grpcclient, "grpc"), "many", 1000, x=np.zeros((90, 1000), "float32"))
+        assert server.grpc.infer("many", grpc_inputs(grpcclient, x=x)).as_numpy("y").shape == (40, 1000)
+    finally:
+        server.stop()

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -68,11 +69,14 @@ class HttpConnectionsTest : public ::testing::Test {
  protected:
   ~HttpConnectionsTest() override { release(); }
 
-  // Answers "GET /held" when release() is called, "GET /large" with kLarge bytes, and others with the size of the
-  // request.
+  // Answers "GET /held" when release() is called, "/cancelled" when the answer is in vain, "GET /large" with kLarge
+  // bytes, and others with the size of the request.
   void start(const HttpConnections::Options& options) {
     auto started = HttpConnections::start(
-        &address_, nullptr, options, [this](const std::string& request, const std::string&) { return answer(request); },
+        &address_, nullptr, options,
+        [this](const std::string& request, const std::string&, const std::function<bool()>& is_cancelled) {
+          return answer(request, is_cancelled);
+        },
         [](absl::string_view request) { return absl::StartsWith(request, "GET /quick "); }, &admit);
     ASSERT_TRUE(started.ok()) << started.status();
     connections_ = *std::move(started);
@@ -87,7 +91,12 @@ class HttpConnectionsTest : public ::testing::Test {
     body.wants_continue = absl::StrContains(head, "expect");
     return body;
   }
-  std::string answer(const std::string& request) {
+  std::string answer(const std::string& request, const std::function<bool()>& is_cancelled) {
+    if (absl::StrContains(request, "/cancelled ")) {
+      ++waiting_;
+      if (testing::wait_until(is_cancelled)) ++cancelled_;
+      return "cancelled";
+    }
     if (absl::StrContains(request, "keep")) {
       return "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: 4\r\n\r\nkept";
     }
@@ -123,8 +132,26 @@ class HttpConnectionsTest : public ::testing::Test {
   CondVar changed_;
   int held_ ABSL_GUARDED_BY(mutex_) = 0;
   bool released_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<int> waiting_{0}, cancelled_{0};  // requests for "/cancelled"
   std::unique_ptr<HttpConnections> connections_;
 };
+
+TEST_F(HttpConnectionsTest, AnAnswerIsCancelledIfItsPeerHasGone) {
+  start({.body_threads = 1});
+  Peer stays(address_);
+  {
+    Peer peer(address_);
+    peer.send("POST 1 /cancelled \r\n\r\nx");
+    EXPECT_TRUE(testing::wait_until([&] { return waiting_ == 1; }));
+    EXPECT_EQ(cancelled_, 0);
+  }
+  EXPECT_TRUE(testing::wait_until([&] { return cancelled_ == 1; }));
+  stays.send("POST 1 /cancelled \r\n\r\nx");
+  EXPECT_TRUE(testing::wait_until([&] { return waiting_ == 2; }));
+  EXPECT_FALSE(testing::wait_until([&] { return cancelled_ == 2; }, std::chrono::milliseconds(100)));
+  connections_.reset();
+  EXPECT_EQ(cancelled_, 2);
+}
 
 TEST_F(HttpConnectionsTest, AnswersARequestThatArrivesInPieces) {
   start({});

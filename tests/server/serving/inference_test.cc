@@ -159,7 +159,19 @@ INSTANTIATE_TEST_SUITE_P(
                   (*output->mutable_parameters())["classes"].set_int64_param(3);
                 },
                 "got 'classes'"},
-        Refused{"Sequence", [](Wire* r) { (*r->mutable_parameters())["sequence_id"].set_int64_param(5); },
+        Refused{"ClassesOfAnInput",
+                [](Wire* r) {
+                  (*r->mutable_inputs(0)->mutable_parameters())["classification"].set_int64_param(1);
+                },
+                "got 'classification'"},
+        Refused{"OutputTwice", [](Wire* r) { r->add_outputs()->set_name("y"), r->add_outputs()->set_name("y"); },
+                "distinct outputs, got 'y' twice"},
+        Refused{"LongSequence",
+                [](Wire* r) {
+                  (*r->mutable_parameters())["sequence_id"].set_string_param(std::string(1025, 'a'));
+                },
+                "sequence_id of at most 1024 bytes, got 1025"},
+        Refused{"Sequence", [Wire* r) { (*r->mutable_parameters())["sequence_id"].set_int64_param(5); },
                 "no sequence_batching"},
         Refused{"Region",
                 [](Wire* r) {
@@ -729,8 +741,31 @@ TEST_F(AnswerTest, UnknownSizesAreReservedAfterTheRunWhichChangesNoState) {
   EXPECT_EQ(total(10, false, {.reserve = refuse}), "no room");
   EXPECT_EQ(runs(), before + 1);
   EXPECT_EQ(total(2, false), "3");
-  EXPECT_EQ(total(5, true, {.reserve = refuse}), "no room");  // begins again, and ends at once
-  EXPECT_THAT(total(5, false), HasSubstr("expected a request with sequence_start"));
+  EXPECT_EQ(total(5, true, {.reserve = refuse}), "no room");  // would begin again
+  EXPECT_EQ(total(5, false), "8");
+}
+
+TEST_F(AnswerTest, ARequestThatNobodyWaitsForChangesNoState) {
+  write_totals(true);
+  start();
+  EXPECT_EQ(total(1, true), "1");
+  int asked = 0;
+  // Not at the beginning, but when it has run.
+  const auto late = [&] { return runs() != 1 && ++asked > 0; };
+  EXPECT_THAT(total(10, false, {.is_cancelled = late}), HasSubstr("cancelled"));
+  EXPECT_GT(asked, 0);
+  EXPECT_EQ(runs(), 2u);
+  EXPECT_THAT(total(10, true, {.deadline = std::chrono::steady_clock::now()}), HasSubstr("time has passed"));
+  EXPECT_EQ(total(2, false), "3");
+}
+
+TEST_F(AnswerTest, AnExceptionLeavesTheSequenceToOthers) {
+  write_totals(true);
+  start();
+  EXPECT_EQ(total(1, true), "1");
+  const auto exhausted = []() -> bool { throw std::bad_alloc(); };
+  EXPECT_THROW(total(10, false, {.is_cancelled = exhausted}), std::bad_alloc);
+  EXPECT_EQ(total(2, false, {.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20)}), "3");
 }
 
 TEST_F(AnswerTest, AnAnswerThatCannotBeWrittenChangesNoState) {
