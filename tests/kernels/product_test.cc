@@ -171,6 +171,15 @@ TEST(Product, OfFewRowsHaveTheBitsOfSingleCalls) {
       Tensor want = naive(a, w);
       for (int64_t i = 0; i < want.numel(); ++i) put(want, i, at(want, i) + at(bias, i % n));
       expect_close(whole, want, 1e-5);
+      const auto multiply_many = [&] {
+        for (const int64_t m : {80, 383, 400}) {
+          const Tensor many = filled({m, k});
+          Tensor c = constant({m, n}, 77);
+          product(problem(many, w, c), nullptr, &w);
+          expect_close(c, naive(many, w), 1e-5);
+        }
+      };
+      multiply_many();  // with oneDNN's copy, which few rows replace
       for (const int64_t m : {2, 3, 5, 8, 9, 16, 31, 64}) {
         const Tensor rows = view_of(a, Geometry{{m, k}, {k, 1}, 0, true});
         Tensor c = constant({m, n}, 77);
@@ -183,6 +192,7 @@ TEST(Product, OfFewRowsHaveTheBitsOfSingleCalls) {
           ASSERT_EQ(at(c, i), static_cast<float>(at(whole, i)) + static_cast<float>(at(added, i)));
         }
       }
+      multiply_many();  // with the copy for few rows, or one for each call
     }
   }
 }

@@ -204,15 +204,23 @@ class Columns {
   const int64_t passes_;
 };
 
-// Returns the packed copy of b, whose panels follow each other, or an undefined tensor if it is used for the first time
-// or there is no memory for one.
-Tensor packed_panels(const Gemm& g, const Tensor& weights) {
+// The layout of b, and that of its packed copy, whose panels follow each other.
+struct Layouts {
+  explicit Layouts(const Gemm& g)
+      : plain({g.k, g.n}, kFloat32, Dims{g.b.row_stride, g.b.column_stride}),
+        panels({count_panels(g.n), g.k, kLanes}, kFloat32, Dims{g.k * kLanes, kLanes, 1}) {}
   using Dims = dnnl::memory::dims;
-  const auto f32 = dnnl::memory::data_type::f32;
-  const dnnl::memory::desc plain({g.k, g.n}, f32, Dims{g.b.row_stride, g.b.column_stride});
-  if (!used_before(weights, plain)) return Tensor();
+  static constexpr auto kFloat32 = dnnl::memory::data_type::f32;
+  dnnl::memory::desc plain, panels;
+};
+
+// Returns the packed copy of b, or an undefined tensor if it is used for the first time or there is no memory for one.
+Tensor packed_panels(const Gemm& g, const Tensor& weights) {
+  const Layouts layouts(g);
+  if (!used_before(weights, layouts.plain)) return Tensor();
+  if (Tensor kept = find_packed(weights, layouts.plain, layouts.panels)) return kept;
+  drop_packed(weights, layouts.plain);
   const int64_t panels = count_panels(g.n);
-  const dnnl::memory::desc wanted({panels, g.k, kLanes}, f32, Dims{g.k * kLanes, kLanes, 1});
   const auto pack = [&](const Tensor& copy) {
     auto* const to = copy.data_as<float>();
     parallel_for(panels, kThreadWeights / (g.k * kLanes) + 1, [&](int64_t begin, int64_t end) {
@@ -224,7 +232,7 @@ Tensor packed_panels(const Gemm& g, const Tensor& weights) {
     });
   };
   try {
-    return packed_by(weights, plain, wanted, pack, true);
+    return packed_by(weights, layouts.plain, layouts.panels, pack, true);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kOutOfMemory) throw;
     return Tensor();
@@ -233,14 +241,22 @@ Tensor packed_panels(const Gemm& g, const Tensor& weights) {
 
 #undef TT_V4
 
-}  // namespace
-
-bool is_few_rows(const Gemm& g) {
-  if (g.dtype != DType::kFloat32 || g.batch != 1 || g.a_offsets || g.b_offsets || g.m < 2 || g.m > kMaxRows)
-    return false;
-  if (g.k < kMinDepth || g.n < kLanes || g.n * g.k < kMinWeights || g.a.column_stride != 1) return false;
+// Whether few_rows() multiplies by the b of `g`, with some number of rows.
+bool supports_weights(const Gemm& g) {
+  if (g.dtype != DType::kFloat32 || g.batch != 1 || g.a_offsets || g.b_offsets) return false;
+  if (g.k < kMinDepth || g.n < kLanes || g.n * g.k < kMinWeights) return false;
   const std::optional<Matrix> b = leading(g.b, g.k, g.n);
   return b && b->row_stride == g.b.row_stride && b->column_stride == g.b.column_stride && has_avx512();
+}
+
+}  // namespace
+
+bool is_few_rows(const Gemm& g) { return g.m >= 2 && g.m <= kMaxRows && g.a.column_stride == 1 && supports_weights(g); }
+
+bool has_panels(const Gemm& g, const Tensor& weights) {
+  if (!supports_weights(g)) return false;
+  const Layouts layouts(g);
+  return bool{find_packed(weights, layouts.plain, layouts.panels)};
 }
 
 void few_rows(const Gemm& g, const float* bias, const float* added, const Tensor& weights) {
@@ -270,6 +286,7 @@ void few_rows(const Gemm& g, const float* bias, const float* added, const Tensor
 namespace tt::cpu {
 
 bool is_few_rows(const Gemm&) { return false; }
+bool has_panels(const Gemm&, const Tensor&) { return false; }
 void few_rows(const Gemm&, const float*, const float*, const Tensor&) {}
 
 }  // namespace tt::cpu

@@ -13,10 +13,15 @@ namespace tt::cpu {
 // contiguous, and a b of at least 64 rows and 65,536 elements, which is contiguous along rows or columns.
 bool is_few_rows(const Gemm& g);
 
+// Whether few_rows() has a packed copy of the b of `g`, so that it supports any number of contiguous rows from 2, and
+// oneDNN should not keep another copy. `weights` is the tensor that holds b.
+bool has_panels(const Gemm& g, const Tensor& weights);
+
 // c = a x b + bias + added. `bias` (n elements) and `added` (m x n, contiguous) may be null. `weights` is the tensor
-// that holds b (possibly transposed); the second call before it is written caches a packed copy of it for later calls.
-// Every element of c is the sum of its products in their order, so that its bits depend neither on the other rows nor
-// on whether there is a copy. Requires is_few_rows(g). Thread-safe. Throws Cancelled.
+// that holds b (possibly transposed); the second call before it is written caches a packed copy of it for later calls,
+// in place of oneDNN's. Every element of c is the sum of its products in their order, so that its bits depend neither
+// on the other rows nor on whether there is a copy. Requires is_few_rows(g), or has_panels(g, weights) and such rows.
+// Thread-safe. Throws Cancelled.
 void few_rows(const Gemm& g, const float* bias, const float* added, const Tensor& weights);
 
 }  // namespace tt::cpu

@@ -14,6 +14,10 @@ namespace {
 // Maximum number of copies per storage. A storage that holds all weights of a model needs many copies; the storage of a
 // single weight needs one or two.
 constexpr size_t kMaxCopies = 32;
+// Maximum size of a storage's copies, in storages, and a size that is always allowed: parts of a storage may overlap,
+// and copies have padding.
+constexpr size_t kMaxCopiedStorages = 2;
+constexpr size_t kAllowedBytes = 1 << 20;
 
 using SharedTensor = std::shared_ptr<const Tensor>;
 
@@ -95,8 +99,22 @@ class OneDnnWeights final : public PackedWeights {
   void keep(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted, SharedTensor bytes) {
     MutexLock lock(mutex_);
     drop_outdated(t);
-    if (copies_.size() == kMaxCopies) copies_.erase(copies_.begin());
+    const size_t most = std::max(kAllowedBytes, kMaxCopiedStorages * t->storage->bytes());
+    size_t total = wanted.get_size();
+    for (const Copy& copy : copies_) total += copy.wanted.get_size();
+    while (!copies_.empty() && (copies_.size() == kMaxCopies || total > most)) {
+      const Copy& oldest = copies_.front();
+      total -= oldest.wanted.get_size();
+      std::erase_if(uses_, [&](const Use& use) {
+        return use.offset == oldest.offset && (use.layout == oldest.plain || use.layout == oldest.wanted);
+      });
+      copies_.erase(copies_.begin());
+    }
     copies_.push_back({t->offset, plain, wanted, std::move(bytes)});
+  }
+  void drop(const Tensor& t, const dnnl::memory::desc& plain) {
+    MutexLock lock(mutex_);
+    std::erase_if(copies_, [&](const Copy& copy) { return copy.offset == t->offset && copy.plain == plain; });
   }
 
  private:
@@ -135,20 +153,22 @@ Tensor packed(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memo
 
 Tensor packed_by(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted,
                  absl::FunctionRef<void(const Tensor& copy)> make, bool keep) {
-  OneDnnWeights& copies = OneDnnWeights::of(t);
-  if (Tensor kept = copies.find(t, plain, wanted)) return kept;
-  const bool is_published = t->storage->is_read_only();
-  if (is_published) {
-    if (Tensor kept = PublishedCopies::instance().find(t, plain, wanted)) return kept;
-  }
+  if (Tensor kept = find_packed(t, plain, wanted)) return kept;
   const int64_t item = static_cast<int64_t>(item_size(t.dtype()));
   Tensor bytes = empty(Sizes{static_cast<int64_t>(wanted.get_size()) / item}, t.dtype(), t.device());
   make(bytes);
   if (!keep) return bytes;
   const auto kept = std::make_shared<const Tensor>(bytes);
-  copies.keep(t, plain, wanted, kept);
-  if (is_published) PublishedCopies::instance().add(t, plain, wanted, kept);
+  OneDnnWeights::of(t).keep(t, plain, wanted, kept);
+  if (t->storage->is_read_only()) PublishedCopies::instance().add(t, plain, wanted, kept);
   return bytes;
 }
+
+Tensor find_packed(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted) {
+  if (Tensor kept = OneDnnWeights::of(t).find(t, plain, wanted)) return kept;
+  return t->storage->is_read_only() ? PublishedCopies::instance().find(t, plain, wanted) : Tensor();
+}
+
+void drop_packed(const Tensor& t, const dnnl::memory::desc& plain) { OneDnnWeights::of(t).drop(t, plain); }
 
 }  // namespace tt::cpu

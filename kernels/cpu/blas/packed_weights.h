@@ -3,7 +3,8 @@
 // With a small batch, packing the weights costs as much as using them. Weights that are used twice without a write in
 // between (inference) are packed once and cached. Weights of a training step are not cached, because they are used
 // once. The cache is dropped when the storage is freed or written. Sessions that read the same published bytes use one
-// copy, which belongs to the storage of the session that made it. Thread-safe.
+// copy, which belongs to the storage of the session that made it. The copies of a storage take at most twice its bytes:
+// the oldest are dropped, and are made again after two more uses. Thread-safe.
 #pragma once
 
 #include "absl/functional/function_ref.h"
@@ -22,5 +23,10 @@ Tensor packed(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memo
 // layouts identifies the copy, so that no two ways to pack may use the same.
 Tensor packed_by(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted,
                  absl::FunctionRef<void(const Tensor& copy)> make, bool keep);
+
+// The cached copy, or an undefined tensor.
+Tensor find_packed(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted);
+// Drops the cached copies of the part of t's storage that `t` and `plain` describe.
+void drop_packed(const Tensor& t, const dnnl::memory::desc& plain);
 
 }  // namespace tt::cpu

@@ -5,6 +5,7 @@
 
 #include "engine/device/cancellation.h"
 #include "engine/device/parallel.h"
+#include "engine/schema/error.h"
 #include "engine/tensor/tensor.h"
 #include "kernels/common/iteration/element.h"
 #include "kernels/cpu/blas/few_rows.h"
@@ -145,7 +146,7 @@ Tensor pack_once(const Problem& problem, const void* b_data, const memory::desc&
 }
 
 // Runs with a packed b if that is faster: always for many rows; for few rows only if a copy is cached. Returns
-// whether it ran.
+// whether it ran: not if there is no memory for a packed b.
 bool run_packed(const Problem& problem, const void* b_data, int threads, const Tensor* weights) {
   const Gemm& g = problem.g;
   if (g.batch != 1) return false;
@@ -153,12 +154,18 @@ bool run_packed(const Problem& problem, const void* b_data, int threads, const T
   const bool may_keep = weights && g.k * g.n >= kMinCachedElements;
   if (!pays && !may_keep) return false;
   const memory::desc plain = problem.plain_b();
-  const bool again = may_keep && used_before(*weights, plain);
+  // One weight has copies in one layout.
+  const bool again = may_keep && used_before(*weights, plain) && !has_panels(g, *weights);
   if (!pays && !again) return false;
   PrimitiveUse use = problem.primitive(threads, true);
   const memory::desc& wanted = use.desc(DNNL_ARG_WEIGHTS);
-  const Tensor bytes =
-      weights ? packed(*weights, plain, wanted, threads, again) : pack_once(problem, b_data, wanted, threads);
+  Tensor bytes;
+  try {
+    bytes = weights ? packed(*weights, plain, wanted, threads, again) : pack_once(problem, b_data, wanted, threads);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kOutOfMemory) throw;
+    return false;
+  }
   problem.run(use, bytes.data());
   return true;
 }
@@ -178,6 +185,13 @@ bool run_onednn(const Gemm& g, const void* bias, const Tensor* weights, const Pr
     problem.run(use, b_data);
   }
   return true;
+}
+
+// Whether few_rows() is faster than oneDNN: if there is a copy for it, up to the number of rows that pay for packing.
+bool uses_few_rows(const Gemm& g, const Tensor* weights) {
+  if (!weights) return false;
+  const bool has_rows = g.m >= 2 && g.m < kMinPackedRows && g.a.column_stride == 1;
+  return is_few_rows(g) || (has_rows && has_panels(g, *weights));
 }
 
 bool is_small(const Gemm& g) {
@@ -242,7 +256,7 @@ void product(const Gemm& g, const void* bias, const Tensor* weights) {
   const bool would_round_twice = bias && item_size(g.dtype) == 2;
   if (is_gemv(g) && !would_round_twice) {
     gemv(g);
-  } else if (weights && !is_small(g) && is_few_rows(g)) {
+  } else if (!is_small(g) && uses_few_rows(g, weights)) {
     return few_rows(g, static_cast<const float*>(bias), nullptr, *weights);
   } else if (is_small(g) || !onednn_supports(g.dtype) || !run_onednn(g, bias, weights)) {
     gemm(g);
@@ -253,7 +267,7 @@ void product(const Gemm& g, const void* bias, const Tensor* weights) {
 }
 
 bool product_of_few_rows(const Gemm& g, const void* bias, const void* added, const Tensor& weights) {
-  if (is_small(g) || !is_few_rows(g) || work(g) > 2 * kLongProduct) return false;
+  if (is_small(g) || !uses_few_rows(g, &weights) || work(g) > 2 * kLongProduct) return false;
   few_rows(g, static_cast<const float*>(bias), static_cast<const float*>(added), weights);
   return true;
 }
