@@ -150,6 +150,13 @@ TT_CLONES T sum_of(const T* x, int64_t n) {
       n, T(0), [&](auto& sum, int64_t i) { sum += lanes_at(x + i); }, [&](T& sum, int64_t i) { sum += x[i]; },
       [](auto& sum, const auto& x) { sum += x; });
 }
+// 0, or NaN if an element is infinite or NaN.
+template <typename T>
+TT_CLONES T zero_or_nan(const T* x, int64_t n) {
+  return fold(
+      n, T(0), [&](auto& sum, int64_t i) { sum += lanes_at(x + i) * T(0); },
+      [&](T& sum, int64_t i) { sum += x[i] * T(0); }, [](auto& sum, const auto& x) { sum += x; });
+}
 // The scalar product, in T.
 template <typename T, typename In>
 TT_CLONES T dot_of(const In* x, const In* y, int64_t n) {
@@ -411,7 +418,8 @@ class Forward {
 
  private:
   // The number of columns from j on, at most n, up to the last one that the mask leaves to a row, and at least 1: a
-  // cache of keys is usually longer than its contents.
+  // cache of keys is usually longer than its contents. The values behind it have weights of 0, which change nothing
+  // unless one of the values is infinite or NaN: n then.
   int64_t attended(int64_t batch, int64_t i, int64_t m, int64_t j, int64_t n) const {
     int64_t end = 1;
     for (int64_t r = 0; r < m && end < n; ++r) {
@@ -422,7 +430,18 @@ class Forward {
       end = last;
     }
     constexpr int64_t kCount = Lanes<T>::kCount;  // of whole vectors: the rest would be computed one by one
-    return std::min(n, (end + kCount - 1) / kCount * kCount);
+    end = std::min(n, (end + kCount - 1) / kCount * kCount);
+    return are_finite(batch, j + end, j + n) ? end : n;
+  }
+
+  // Whether values [begin, end) are known to be finite.
+  bool are_finite(int64_t batch, int64_t begin, int64_t end) const {
+    if constexpr (std::is_same_v<In, T>) {
+      T zero = 0;
+      for (int64_t c = begin; c < end; ++c) zero += zero_or_nan(p_.v(batch, c).data, p_.width);
+      return zero == 0;
+    }
+    return begin == end;
   }
 
   static constexpr int64_t kFewRows = 4;  // up to which packing costs a product more than it saves

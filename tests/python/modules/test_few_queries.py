@@ -33,16 +33,44 @@ def test_slices_of_a_cache(torch, dtype, queries, keys, depth, width, kind):
         np.testing.assert_allclose(found.numpy(), expected(q, k[:, :, part], v[:, :, part], mask, kind == "causal"), tolerance, tolerance)
 
 
+def chosen(q, k, v, mask):
+    """Attention as a compiled function finds it, which replaces the scores of excluded keys."""
+    return (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~mask, -float("inf")).softmax(-1) @ v
+
+
 @pytest.mark.parametrize("queries", [1, 3, 7])
 @pytest.mark.parametrize("width", [5, 64, 96, 130])
 def test_masks_that_leave_the_first_keys(torch, queries, width):
-    """Keys behind the last one that the mask leaves are not read; rows that it leaves no key have weights of 0."""
     torch.manual_seed(3)
     q, k, v = torch.randn(2, 3, queries, width), torch.randn(2, 3, 300, width), torch.randn(2, 3, 300, width)
+    compiled = torch.compile(chosen)
     for last in (0, 1, 17, 255, 256, 290):
         mask = (torch.arange(300) < last).expand(2, 1, queries, 300).clone()
         mask[0, 0, 0, :] = torch.arange(300) == max(last - 1, 0)
-        found = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         scores = (q.double() @ k.double().mT) / width**0.5
-        weights = torch.where(mask, scores, -float("inf")).softmax(-1).nan_to_num(0.0)
-        assert torch.allclose(found.double(), weights @ v.double(), atol=1e-5), last
+        weights = torch.where(mask, scores, -float("inf")).softmax(-1)
+        found = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        assert torch.allclose(found.double(), weights.nan_to_num(0.0) @ v.double(), atol=1e-5), last
+        assert torch.allclose(compiled(q, k, v, mask).double(), weights @ v.double(), atol=1e-5, equal_nan=True), last
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("queries", [1, 3, 7])
+@pytest.mark.parametrize("at", [20, 31, 32, 255, 256, 299])
+def test_values_behind_the_last_key(torch, dtype, queries, at):
+    """A weight of 0 times a value that is infinite or NaN is NaN, wherever the value is; keys there have no effect."""
+    torch.manual_seed(4)
+    q, k, v = (torch.randn(1, 2, n, 40, dtype=getattr(torch, dtype)) for n in (queries, 300, 300))
+    mask = (torch.arange(300) < 20).expand(1, 1, queries, 300)
+    compiled = torch.compile(chosen)
+    k[..., at, 3] = float("nan")
+    assert not compiled(q, k, v, mask).isnan().any()
+    for value in (float("nan"), float("inf"), -float("inf")):
+        v[:, 1, at, 33] = value
+        want = torch.zeros(1, 2, queries, 40, dtype=torch.bool)
+        want[:, 1, :, 33] = True
+        assert torch.equal(compiled(q, k, v, mask).isnan(), want) and torch.equal(chosen(q, k, v, mask).isnan(), want)
+        k[..., at, 3] = 0  # scaled_dot_product_attention adds -inf to the score
+        found = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        assert torch.equal(found.isnan(), want)
+        k[..., at, 3] = float("nan")
