@@ -11,6 +11,7 @@
 #include "client/session/encode.h"
 #include "client/session/leaf_grads.h"
 #include "engine/schema/autocast.h"
+#include "engine/schema/autocast_result.h"
 #include "engine/schema/error.h"
 #include "engine/schema/op_ids.h"
 #include "engine/schema/read_only.h"
@@ -337,7 +338,12 @@ Tensors ProgramTrace::call_with_casts(const Op& op, Args args, const CallOptions
     const Tensor source(const_cast<Handle*>(static_cast<const Handle*>(t)));
     return casts.emplace_back(cast(source, *rule.dtype, options)).get();
   });
-  return call(op, changed.args(), plain);
+  Tensors results = call(op, changed.args(), plain);
+  for (Tensor& result : results) {
+    const std::optional<DType> dtype = autocast_result(op, args, options.autocast, result->dtype);
+    if (dtype) result = cast(result, *dtype, options);
+  }
+  return results;
 }
 
 // As in the engine (engine/dispatch/autocast.h), the calls of a region use one cast of a leaf, in which its gradients

@@ -272,8 +272,11 @@ Tensor renormalize(const Tensor& input, const Scalar& p, int64_t dim, const Scal
   const DType real = to_real(input.dtype());
   const Tensor norms = ops::vector_norm(input, p.to_double(), all_but(input, dim), true,
                                         is_reduced_floating(real) ? DType::kFloat32 : real);
-  const Tensor reduced = ops::true_divide(maxnorm, ops::add(norms, 1e-7));
-  const Tensor factor = ops::where(ops::gt(norms, maxnorm), reduced, 1.0);
+  // Slices that keep their norm divide finite numbers, so that the derivative that is not used is no NaN.
+  const Tensor exceeds = ops::gt(norms, maxnorm);
+  const double most = std::min(maxnorm.to_double(), std::numeric_limits<double>::max());
+  const Tensor reduced = ops::true_divide(most, ops::add(ops::where(exceeds, norms, 1.0), 1e-7));
+  const Tensor factor = ops::where(exceeds, reduced, 1.0);
   return ops::mul(input, ops::to_dtype(factor, real));
 }
 
@@ -386,7 +389,8 @@ Tensor multilabel_margin(const Tensor& input, const Tensor& target) {
   const Tensor labels = is_batch ? target : ops::reshape(target, Sizes{1, -1});
   // The classes before the first negative one.
   const Tensor precede = ops::cumprod(ops::to_dtype(ops::ge(labels, int64_t{0}), DType::kInt64), 1);
-  const Tensor indices = ops::clamp_min(labels, int64_t{0});
+  // -1 stands for no class; other negative numbers are refused as indices.
+  const Tensor indices = ops::masked_fill(labels, ops::eq(labels, int64_t{-1}), int64_t{0});
   // Adds counts instead of writing flags, because a missing target has index 0, which may also be a target.
   const Tensor counts = ops::scatter_add(ops::zeros(rows.sizes(), DType::kInt64, rows.device()), 1, indices, precede);
   const Tensor counted = ops::logical_and(ops::unsqueeze(precede, 2), ops::unsqueeze(ops::eq(counts, int64_t{0}), 1));

@@ -6,6 +6,7 @@
 #include "engine/composites/sampling.h"
 #include "engine/dispatch/ops.h"
 #include "engine/schema/default_float.h"
+#include "engine/schema/rules/dtype_rules.h"
 #include "engine/schema/rules/shape_rules.h"
 
 namespace tt::composites {
@@ -222,8 +223,7 @@ Tensor histogram_counts(const Tensor& input, int64_t bins, double min, double ma
 }
 
 Tensor covariance(const Tensor& input, int64_t correction, const Tensor& fweights, const Tensor& aweights) {
-  DType dtype = is_integral(input.dtype()) ? default_float() : input.dtype();
-  if (aweights) dtype = promote(dtype, aweights.dtype());
+  const DType dtype = dtype_rules::covariance(Arg(input.get()), Arg(fweights.get()), Arg(aweights.get()));
   const Tensor matrix = input.dim() < 2 ? ops::reshape(input, Sizes{1, input.numel()}) : input;
   const Tensor rows = ops::to_dtype(matrix, dtype);
   Tensor result;
@@ -235,13 +235,15 @@ Tensor covariance(const Tensor& input, int64_t correction, const Tensor& fweight
     const double freedom = static_cast<double>(rows.size(1)) - static_cast<double>(correction);
     result = ops::true_divide(product(centered, centered), std::max(freedom, 0.0));
   } else {
-    const Tensor both = !aweights ? fweights : !fweights ? aweights : ops::mul(fweights, aweights);
+    // Weights without dimensions may have a wider dtype than the result.
+    const Tensor importance = aweights && aweights.dim() == 0 ? ops::to_dtype(aweights, to_real(dtype)) : aweights;
+    const Tensor both = !aweights ? fweights : !fweights ? importance : ops::mul(fweights, importance);
     const Tensor weights = ops::reshape(both, Sizes{-1}), total = ops::sum(weights);
     const Tensor mean = ops::true_divide(ops::sum(ops::mul(rows, weights), Sizes{1}, true), total);
     const Tensor centered = ops::sub(rows, mean);
     Tensor freedom = ops::sub(total, correction);
     if (aweights && correction != 0) {
-      const Tensor squares = ops::sum(ops::mul(weights, ops::reshape(aweights, Sizes{-1})));
+      const Tensor squares = ops::sum(ops::mul(weights, ops::reshape(importance, Sizes{-1})));
       freedom = ops::sub(total, ops::true_divide(ops::mul(squares, correction), total));
     }
     result = ops::true_divide(product(ops::mul(centered, weights), centered), ops::clamp_min(freedom, int64_t{0}));
@@ -287,7 +289,6 @@ Tensor exclusive_or_of_bits(const Tensor& input, std::optional<absl::Span<const 
       result.push_back(bits.size(d));
     }
   }
-  if (length == 0) return ops::zeros(result, DType::kUInt64, input.device());
   for (int64_t d = 0; d < ndim; ++d) {
     if (reduced[static_cast<size_t>(d)]) order.push_back(d);
   }

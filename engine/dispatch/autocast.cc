@@ -2,6 +2,7 @@
 
 #include "engine/dispatch/call_scope.h"
 #include "engine/dispatch/dispatcher.h"
+#include "engine/schema/autocast_result.h"
 #include "engine/schema/op_ids.h"
 
 namespace tt {
@@ -49,6 +50,12 @@ void autocast(Call& call) {
   call.args = changed.args();
   Dispatcher::instance().dispatch(call);
   call.args = given;
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    const std::optional<DType> dtype = autocast_result(*call.op, given, settings.state, call.outputs[i].dtype());
+    if (!dtype) continue;
+    call.outputs[i] = converted(call.outputs[i], *dtype);
+    call.inferred.outputs[i].dtype = *dtype;
+  }
 }
 
 }  // namespace tt

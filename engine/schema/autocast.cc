@@ -1,5 +1,6 @@
 #include "engine/schema/autocast.h"
 
+#include "engine/schema/autocast_result.h"
 #include "engine/schema/autocast_table.h"
 #include "engine/schema/error.h"
 
@@ -114,6 +115,15 @@ AutocastRule autocast_rule(const Op& op, Args args, const AutocastState& state) 
   return rule;
 }
 
+std::optional<DType> autocast_result(const Op& op, Args args, const AutocastState& state, DType dtype) {
+  if ((op.name != "cov" && op.name != "corrcoef") || !is_floating(dtype) || dtype == DType::kFloat64) return {};
+  for (DeviceType device : {DeviceType::kCUDA, DeviceType::kCPU}) {
+    const std::optional<DType> lower = state.dtype(device);
+    if (lower && is_on(args, device)) return lower == dtype ? std::nullopt : lower;
+  }
+  return {};
+}
+
 void infer_with_autocast(const Op& op, Args args, const AutocastState& state, bool grad_enabled, Inference* out) {
   const AutocastRule rule = autocast_rule(op, args, state);
   std::deque<TensorMeta> metas;  // addresses must stay valid
@@ -125,6 +135,9 @@ void infer_with_autocast(const Op& op, Args args, const AutocastState& state, bo
     return &meta;
   });
   infer(op, changed.args(), grad_enabled, out);
+  for (TensorMeta& meta : out->outputs) {
+    if (const std::optional<DType> dtype = autocast_result(op, args, state, meta.dtype)) meta.dtype = *dtype;
+  }
 }
 
 }  // namespace tt

@@ -2,6 +2,7 @@
 #include "client/session/autocast.h"
 
 #include "client/session/operand.h"
+#include "engine/schema/autocast_result.h"
 #include "tests/client/fixture.h"
 
 namespace tt::client::testing {
@@ -114,6 +115,11 @@ TEST(AutocastRules, OneRowPerPolicy) {
   const Arg args[] = {&wider, &wider};
   const AutocastRule rule = autocast_rule(op("matmul"), absl::MakeConstSpan(args), state);
   EXPECT_FALSE(rule.casts(wider));
+  const Arg rows[] = {&wide, int64_t{1}, Arg(), Arg()};
+  EXPECT_EQ(autocast_result(op("cov"), rows, state, DType::kFloat32), DType::kFloat16);
+  EXPECT_EQ(autocast_result(op("cov"), rows, state, DType::kFloat64), std::nullopt);
+  EXPECT_EQ(autocast_result(op("cov"), rows, state, DType::kComplex64), std::nullopt);
+  EXPECT_EQ(autocast_result(op("matmul"), args, state, DType::kFloat32), std::nullopt);
   const Arg softmax[] = {&narrow, int64_t{0}, Arg()};
   EXPECT_EQ(autocast_rule(op("softmax"), softmax, state).float32_param, 2);
   const Arg typed[] = {&narrow, int64_t{0}, DType::kFloat64};

@@ -116,7 +116,7 @@ Sizes norm_except_dim(const Arg& v, int64_t dim) {
 
 Sizes hash_tensor(const Arg& input, Dims dims, bool keepdim, int64_t mode) {
   check(mode == 0, "hash_tensor: Unknown hash_type: ", mode);
-  return reduced(input, dims, keepdim);
+  return reduced_nonempty(input, dims, keepdim);
 }
 
 }  // namespace shape_rules
@@ -164,7 +164,10 @@ DType covariance(const Arg& input, const Arg& fweights, const Arg& aweights) {
     check(is_floating(t), "cov(): expected aweights to have floating point dtype but got aweights with ",
           scalar_type_name(t), " dtype");
   }
-  return floating(input, aweights);
+  // The input becomes a matrix, so that weights without dimensions do not change its dtype.
+  const DType t = same(input);
+  const bool promotes = !aweights.is_none() && !sizes_of(aweights).empty();
+  return promotes ? promote(t, same(aweights)) : is_integral(t) ? default_float() : t;
 }
 
 DType median(const Arg& input) { return not_boolean(input); }

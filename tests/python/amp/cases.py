@@ -202,6 +202,9 @@ LISTED = {
 COMPOSED = {
     "add": "T(3) + T(3)",
     "mean": "torch.mean(T(3))",
+    "cov": "torch.cov(T(2, 4))",
+    "cov with weights": "torch.cov(T(2, 4), fweights=torch.tensor([1, 2, 1, 1]), aweights=T(4))",
+    "corrcoef": "torch.corrcoef(T(2, 4))",
     "relu": "F.relu(T(3))",
     "gelu": "F.gelu(T(3))",
     "batch_norm": "F.batch_norm(T(4, 3), None, None, T(3), T(3), True)",

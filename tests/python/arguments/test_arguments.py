@@ -223,6 +223,49 @@ def test_covariance(torch):
         torch.cov(torch.ones(2, 2, 2))
 
 
+@pytest.mark.parametrize(
+    ("sizes", "dtype", "weights", "expected"),
+    [((), "float64", ((), "float32"), "float64"), ((), "int32", ((), "float16"), "float32"), ((2,), "int32", ((2,), "float16"), "float16"),
+     ((), "float16", ((), "float64"), "float16"), ((1,), "float32", ((), "float64"), "float32"),
+     ((2,), "float32", ((2,), "float64"), "float64"),
+     ((2,), "int64", None, "float32"), ((), "complex64", ((), "float64"), "complex64")],
+)  # fmt: skip
+def test_dtypes_of_covariances(torch, sizes, dtype, weights, expected):
+    """Weights without dimensions do not promote the matrix of numbers."""
+    aweights = None if weights is None else torch.ones(weights[0], dtype=getattr(torch, weights[1]))
+    found = torch.cov(torch.ones(sizes, dtype=getattr(torch, dtype)), correction=0, aweights=aweights)
+    assert found.dtype is getattr(torch, expected) and found.item() == 0
+
+
+def test_covariances_under_autocast(torch):
+    """Rows are centred before the lower precision."""
+    x = torch.tensor([[1001.0, 1002.0, 1004.0], [3.0, 1.0, 0.0]], requires_grad=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        found, coefficients, wide = torch.cov(x), torch.corrcoef(x), torch.cov(x.double())
+        compiled = torch.compile(torch.cov)(x)
+    assert [t.dtype for t in (found, coefficients, wide, compiled)] == [torch.bfloat16, torch.bfloat16, torch.float64, torch.bfloat16]
+    np.testing.assert_allclose(found.float().tolist(), np.cov(x.tolist()), rtol=0.01)
+    np.testing.assert_allclose(coefficients.float().tolist(), np.corrcoef(x.tolist()), rtol=0.01)
+    assert compiled.tolist() == found.tolist()
+    (grad,) = torch.autograd.grad(found.sum(), x)
+    y = x.detach().requires_grad_()
+    assert grad.dtype is torch.float32 and torch.equal(grad, torch.autograd.grad(torch.cov(y).sum(), y)[0])
+
+
+def test_renorm_without_a_limit(torch):
+    x = torch.tensor([[1.0, 2.0], [0.0, 0.0], [3.0, 4.0]], requires_grad=True)
+    (grad,) = torch.autograd.grad(torch.renorm(x, 2, 0, float("inf")).sum(), x)
+    assert torch.renorm(x, 2, 0, float("inf")).tolist() == x.tolist() and grad.tolist() == torch.ones(3, 2).tolist()
+
+
+def test_classes_below_minus_one(torch):
+    loss = torch.nn.functional.multilabel_margin_loss
+    assert loss(torch.tensor([0.1, 0.2, 0.3]), torch.tensor([0, -1, 2])).item() == pytest.approx((1.1 + 1.2) / 3)
+    for target in ([0, -2, 1], [0, -1, -2], [0, 3, 1]):
+        with pytest.raises((RuntimeError, IndexError), match="out of"):
+            loss(torch.tensor([0.1, 0.2, 0.3]), torch.tensor(target)).item()
+
+
 def test_unsupported_dtypes_are_not_implemented(torch):
     with pytest.raises(NotImplementedError, match="not implemented for 'Long'"):
         torch.hypot(torch.tensor([1]), torch.tensor([2]))

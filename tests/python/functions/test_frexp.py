@@ -53,6 +53,16 @@ def test_integers_are_refused() -> None:
         torch.frexp(torch.tensor([1, 2]))
 
 
+def test_out_has_the_dtypes_of_the_results() -> None:
+    x = torch.tensor([3.0, 0.5])
+    out = torch.empty(2), torch.empty(2, dtype=torch.int32)
+    torch.frexp(x, out=out)
+    assert [t.tolist() for t in out] == [[0.75, 0.5], [2, 0]]
+    for mantissa, exponent in ((torch.float32, torch.int64), (torch.float64, torch.int32), (torch.float32, torch.float32)):
+        with pytest.raises(RuntimeError, match="dtype"):
+            torch.frexp(x, out=(torch.empty(2, dtype=mantissa), torch.empty(2, dtype=exponent)))
+
+
 def test_functions_are_one_operator_in_programs() -> None:
     x = torch.tensor([[1.0, 2.0, 4.0], [3.0, 1.0, 2.0]])
     target = torch.tensor([2, 0])
