@@ -171,7 +171,7 @@ INSTANTIATE_TEST_SUITE_P(
                   (*r->mutable_parameters())["sequence_id"].set_string_param(std::string(1025, 'a'));
                 },
                 "sequence_id of at most 1024 bytes, got 1025"},
-        Refused{"Sequence", [Wire* r) { (*r->mutable_parameters())["sequence_id"].set_int64_param(5); },
+        Refused{"Sequence", [](Wire* r) { (*r->mutable_parameters())["sequence_id"].set_int64_param(5); },
                 "no sequence_batching"},
         Refused{"Region",
                 [](Wire* r) {
