@@ -16,8 +16,9 @@ want = None
 for rows in (8, 80, 8, 400, 80, 500, 8, 1):
     for _ in range(3):
         found = torch.ones(rows, 2500) @ w
-        want = found[:1].double() if want is None else want
-        assert torch.allclose(found.double(), want, atol=1e-2), rows
+        first, last = found[0].tolist(), found[-1].tolist()
+        want = want or first
+        assert max(abs(a - b) for got in (first, last) for a, b in zip(got, want, strict=True)) < 1e-2, rows
 print(torch.session_info()["held_bytes"] < 90_000_000)
 """
 
