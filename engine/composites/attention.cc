@@ -25,11 +25,11 @@ Tensor with_scores(const Tensor& query, const Tensor& key, const Tensor& value, 
     scores = mask.dtype() == DType::kBool ? ops::masked_fill(scores, ops::logical_not(mask), -HUGE_VAL)
                                           : ops::add(scores, mask);
   }
+  // Rows that the mask excludes have weights of 0. Their softmax would be NaN, and so would its derivatives.
+  const Tensor excluded = mask ? ops::all(ops::eq(scores, -HUGE_VAL), Sizes{-1}, true) : Tensor();
+  if (mask) scores = ops::masked_fill(scores, excluded, 0.0);
   Tensor weights = ops::softmax(scores, -1, std::nullopt);
-  if (mask) {
-    const Tensor fully_masked = ops::all(ops::eq(scores, -HUGE_VAL), Sizes{-1}, true);
-    weights = ops::masked_fill(weights, fully_masked, 0.0);
-  }
+  if (mask) weights = ops::masked_fill(weights, excluded, 0.0);
   return ops::matmul(weights, value);
 }
 
