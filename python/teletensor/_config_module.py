@@ -103,10 +103,11 @@ class Settings(ModuleType):
             default, reason = fixed[name]
             setting = f"{self.__name__.rpartition('teletensor.')[2]}.{name}"
             raise NotImplementedError(f"[{setting}] expected {default!r}, got {value!r}: {reason}")
-        _check_kind(self.__name__, name, vars(self)[name], value)
         check = vars(self).get("_checks", {}).get(name)
         if check is not None:
             check(value)
+        else:
+            _check_kind(self.__name__, name, vars(self)[name], value)
         super().__setattr__(name, value)
 
 

@@ -115,6 +115,8 @@ class SymBool:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         import numpy  # not loaded with the package
 
+        if copy is False:
+            raise ValueError("Unable to avoid copy while creating an array as requested.")
         return numpy.array(bool(self), dtype or bool)
 
     def __float__(self) -> float:

@@ -208,9 +208,14 @@ def test_streams_that_are_not_read_end(served):
     time.sleep(2)
     until(answered)
     try:
-        until(lambda: all(not call.is_active() for call in calls))
-        assert {call.code() for call in calls} == {grpc.StatusCode.DEADLINE_EXCEEDED}
-        assert "a response was not read" in calls[0].details()
+        done.set()
+        for call in calls:  # those for which there was no room have got errors, and end
+            try:
+                list(call)
+            except grpc.RpcError as error:
+                assert "a response was not read" in error.details()
+        codes = {call.code() for call in calls}
+        assert grpc.StatusCode.DEADLINE_EXCEEDED in codes <= {grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.OK}
     finally:
         done.set()
         for channel in channels:
