@@ -379,8 +379,9 @@ int run(int argc, char** argv) {
   // Keep transfer buffers in the heap when freed, instead of faulting their pages in again.
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
-  // Distributions build Abseil with its check for deadlocks, by which each lock of gRPC updates a graph of all locks: 5% of
-  // the processor's time of small inference requests. The daemon's own locks are checked by the builds with sanitizers.
+  // Distributions build Abseil with its check for deadlocks, by which each lock of gRPC updates a graph of all locks:
+  // 5% of the processor's time of small inference requests. The daemon's own locks are checked by the builds with
+  // sanitizers.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   // Each malloc arena keeps memory that its threads freed. With several arenas, one session's frames retained up to 38
   // MiB (tests/server/daemon/exhaustion_test.cc).

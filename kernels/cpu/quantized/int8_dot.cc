@@ -4,9 +4,9 @@
 
 #include "engine/device/parallel.h"
 #include "engine/tensor/tensor.h"
+#include "kernels/cpu/iteration/has_avx512.h"
 #include "kernels/cpu/iteration/isa.h"
 #include "kernels/cpu/loops/clones.h"
-#include "kernels/cpu/iteration/has_avx512.h"
 #include "kernels/cpu/quantized/int8_blocked.h"
 
 #if defined(__x86_64__)

@@ -867,7 +867,8 @@ TEST_F(FoldConstants, HasLimitsAndLeavesErrorsToRuns) {
   last = 1;
   for (int i = 0; i < 5; ++i) {
     add(&views, "full", {Arg(absl::Span<const int64_t>(most)), Arg(static_cast<double>(i))}, {last + 1});
-    add(&views, "slice", {slot(last + 1), Arg(int64_t{0}), Arg(int64_t{0}), Arg(int64_t{1}), Arg(int64_t{1})}, {last + 2});
+    add(&views, "slice", {slot(last + 1), Arg(int64_t{0}), Arg(int64_t{0}), Arg(int64_t{1}), Arg(int64_t{1})},
+        {last + 2});
     add(&views, "add", {slot(last), slot(last + 2)}, {last + 3});
     last += 3;
   }

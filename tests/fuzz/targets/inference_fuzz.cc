@@ -47,7 +47,8 @@ struct Server {
     repository->start();
     tt::fuzz::require(testing::wait_until([&] { return repository->ready(); }), "the models are loaded");
     server = std::make_unique<InferenceServer>(
-        *repository, auth, InferenceServer::Options{.open = true, .request_bytes = kLimit, .inflight_bytes = 8 * kLimit});
+        *repository, auth,
+        InferenceServer::Options{.open = true, .request_bytes = kLimit, .inflight_bytes = 8 * kLimit});
   }
 };
 
@@ -87,13 +88,15 @@ void answer(uint8_t form, const std::string& body) {
   request.coding = kCodings[(form >> 1) % 3];
   request.accepts = kCodings[(form >> 3) % 3];
   // Mutations of plain text are compressed here, because mutated compressed bytes are nearly always damaged.
-  const std::string coded = request.coding != ContentCoding::kIdentity && (form & 32) ? compressed(request.coding, body) : body;
+  const std::string coded =
+      request.coding != ContentCoding::kIdentity && (form & 32) ? compressed(request.coding, body) : body;
   request.body = coded;
   const RestResponse response = answer_rest(*server().server, request);
   tt::fuzz::require(response.status >= 200 && response.status < 600, "an answer has a status of HTTP");
   if (response.coding == ContentCoding::kIdentity) return;
   tt::fuzz::require(response.status == 200 && response.coding == request.accepts, "an answer has the accepted coding");
-  const auto plain = decompressed(response.coding, {response.body}, 8 * kLimit, [](uint64_t) { return absl::OkStatus(); });
+  const auto plain =
+      decompressed(response.coding, {response.body}, 8 * kLimit, [](uint64_t) { return absl::OkStatus(); });
   tt::fuzz::require(plain.ok() && plain->starts_with("{"), "a compressed answer expands to JSON");
 }
 

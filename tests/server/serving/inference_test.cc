@@ -160,16 +160,12 @@ INSTANTIATE_TEST_SUITE_P(
                 },
                 "got 'classes'"},
         Refused{"ClassesOfAnInput",
-                [](Wire* r) {
-                  (*r->mutable_inputs(0)->mutable_parameters())["classification"].set_int64_param(1);
-                },
+                [](Wire* r) { (*r->mutable_inputs(0)->mutable_parameters())["classification"].set_int64_param(1); },
                 "got 'classification'"},
         Refused{"OutputTwice", [](Wire* r) { r->add_outputs()->set_name("y"), r->add_outputs()->set_name("y"); },
                 "distinct outputs, got 'y' twice"},
         Refused{"LongSequence",
-                [](Wire* r) {
-                  (*r->mutable_parameters())["sequence_id"].set_string_param(std::string(1025, 'a'));
-                },
+                [](Wire* r) { (*r->mutable_parameters())["sequence_id"].set_string_param(std::string(1025, 'a')); },
                 "sequence_id of at most 1024 bytes, got 1025"},
         Refused{"Sequence", [](Wire* r) { (*r->mutable_parameters())["sequence_id"].set_int64_param(5); },
                 "no sequence_batching"},
@@ -700,8 +696,9 @@ class AnswerTest : public InferenceTest {
     write_file(folder_.path() / "m" / "1" / "program.pb", model.SerializeAsString());
   }
   // The total after a request, or the message of its error.
-  std::string total(float value, bool is_start, InferRequest limits = {},
-                    absl::FunctionRef<absl::Status()> finish = [] { return absl::OkStatus(); }) {
+  std::string total(
+      float value, bool is_start, InferRequest limits = {},
+      absl::FunctionRef<absl::Status()> finish = [] { return absl::OkStatus(); }) {
     inference::ModelInferRequest request = request_for("m", {2}, {value, 0});
     (*request.mutable_parameters())["sequence_id"].set_int64_param(7);
     (*request.mutable_parameters())["sequence_start"].set_bool_param(is_start);
