@@ -88,6 +88,25 @@ def _c_alias(name: str):
 _C.__getattr__ = _c_alias
 
 
+def _connection_text(self: _C.Connection) -> str:
+    """The address, the engine's version and the devices. Does not wait."""
+    from ._connection_html import connection_text
+
+    return connection_text(self)
+
+
+def _connection_html(self: _C.Connection) -> str:
+    """A table of the session for notebooks. Waits for the session's memory only."""
+    from . import _connection
+    from ._connection_html import connection_table
+
+    return connection_table(self, self is _connection._current)
+
+
+_C.Connection.__repr__ = _connection_text
+_C.Connection._repr_html_ = _connection_html
+
+
 # PyTorch's device types with autocast that no engine has: only queries read its settings.
 _OTHER_AUTOCAST = frozenset(("hpu", "ipu", "maia", "mps", "mtia", "privateuseone", "xla", "xpu"))
 

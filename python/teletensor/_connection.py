@@ -337,21 +337,3 @@ def _end() -> None:
 
 
 atexit.register(_end)
-
-
-def _repr(self: _C.Connection) -> str:
-    """The address, the engine's version and the devices. Does not wait."""
-    from ._connection_html import connection_text  # not loaded with the package
-
-    return connection_text(self)
-
-
-def _repr_html(self: _C.Connection) -> str:
-    """A table of the session for notebooks. Waits for the memory only."""
-    from ._connection_html import connection_table  # used in notebooks only
-
-    return connection_table(self)
-
-
-_C.Connection.__repr__ = _repr
-_C.Connection._repr_html_ = _repr_html

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from . import _C, _connection
+from . import _C
 from ._html import table
 
 _PATIENCE = 0.5  # seconds for the memory; an engine that does not answer is shown too
@@ -14,12 +14,10 @@ def _size(count: int) -> str:
     return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB" if count >= 2**20 else f"{count} bytes"
 
 
-def _memory(connection: _C.Connection, devices: list[str]) -> dict[str, str]:
-    """By device the bytes of the session's tensors, and its limit as "limit". Empty if another session is the current one, or
-    without an answer within _PATIENCE, as when the engine is busy with earlier work.
+def _memory(devices: list[str]) -> dict[str, str]:
+    """By device the bytes of the current session's tensors, and its limit as "limit". Empty without an answer within
+    _PATIENCE, as when the engine is busy with earlier work.
     """
-    if _connection._current is not connection:
-        return {}
     from .cuda import memory
 
     try:
@@ -41,7 +39,7 @@ def _memory(connection: _C.Connection, devices: list[str]) -> dict[str, str]:
     return found
 
 
-def _connection_rows(connection: _C.Connection) -> list[tuple[str, str]]:
+def _connection_rows(connection: _C.Connection, is_current: bool) -> list[tuple[str, str]]:
     """What the engine stated when the session was opened, the memory of the session, and the state of the link."""
     engine, link = connection.engine(), connection.counters()
     limits = engine["limits"]
@@ -50,7 +48,7 @@ def _connection_rows(connection: _C.Connection) -> list[tuple[str, str]]:
         ("engine", f"teletensord {engine['version']}"),
         ("session", f"{engine['session']}, kept for {engine['lease_seconds']:g} s without a connection"),
     ]
-    memory = _memory(connection, [device["device"] for device in engine["devices"]])
+    memory = _memory([device["device"] for device in engine["devices"]]) if is_current else {}
     for device in engine["devices"]:
         details = [device["name"], _size(device["total_memory"])]
         details += [f"compute capability {device['compute_capability']}"] if device["compute_capability"] else []
@@ -71,10 +69,10 @@ def connection_text(self: _C.Connection) -> str:
     return f"<Connection to {self.address or 'an engine in this process'}: session {engine['session']}, {engine['version']}, {devices}>"
 
 
-def connection_table(self: _C.Connection) -> str:
+def connection_table(self: _C.Connection, is_current: bool) -> str:
     """A table of the address, the engine, its devices and limits, the session's memory and the link, for notebooks.
 
-    Waits for the memory only, at most _PATIENCE.
+    Waits for the memory only, at most _PATIENCE, and shows it if the session is the current one.
     """
-    return table("<b>Connection</b>", _connection_rows(self))
+    return table("<b>Connection</b>", _connection_rows(self, is_current))
 

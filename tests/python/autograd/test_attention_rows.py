@@ -5,7 +5,9 @@ import pytest
 import teletensor as torch
 import teletensor.nn.functional as F
 
-ROWS = torch.tensor([[True, True, False], [False, False, False], [True, False, False]])
+
+def _rows():
+    return torch.tensor([[True, True, False], [False, False, False], [True, False, False]])
 
 
 def _attention(q, mask):
@@ -15,7 +17,7 @@ def _attention(q, mask):
 @pytest.mark.parametrize("masked", ["bool", "added"])
 def test_recorded_gradients_are_those_that_are_not(masked):
     torch.manual_seed(0)
-    mask = ROWS if masked == "bool" else torch.zeros(3, 3).masked_fill(~ROWS, -torch.inf)
+    mask = _rows() if masked == "bool" else torch.zeros(3, 3).masked_fill(~_rows(), -torch.inf)
     x = torch.randn(1, 3, 4, requires_grad=True)
     (plain,) = torch.autograd.grad(_attention(x, mask).square().sum(), x)
     (recorded,) = torch.autograd.grad(_attention(x, mask).square().sum(), x, create_graph=True)
@@ -40,7 +42,7 @@ def test_transforms():
 
 
 def test_gradient_of_the_mask():
-    mask = torch.zeros(3, 3).masked_fill(~ROWS, -torch.inf).requires_grad_()
+    mask = torch.zeros(3, 3).masked_fill(~_rows(), -torch.inf).requires_grad_()
     q = torch.randn(1, 3, 4, requires_grad=True)
     _attention(q, mask).square().sum().backward()
     assert q.grad.isfinite().all() and mask.grad.isfinite().all()

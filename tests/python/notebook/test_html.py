@@ -220,7 +220,7 @@ def test_text_of_an_engine_is_escaped():
         def counters(self):
             return {"instructions": 0, "frames": 0, "bytes_sent": 0, "round_trip": 0.0, "waits": 0}
 
-    table = Table(_connection_html._connection_html(Hostile()))
+    table = Table(_connection_html.connection_table(Hostile(), is_current=False))
     assert table.tags == TAGS
     assert dict(row for row in table.rows)["address"] == "<script>alert(1)</script>"
 

@@ -146,6 +146,7 @@ def test_classes_that_fit_into_an_answer_are_sent(tmp_path):
     """Their encoded size counts, not 72 bytes for each, which is more than a value can have."""
     models = tmp_path / "models"
     serving.save(lambda x: x + 0, models / "many/1", torch.ones(2, 1000), output_names=["y"])
+    (models / "many/config.json").write_text('{"max_batch_size": 100}')
     server = Served(tmp_path, models, "--model-request-limit", "1MB", "--model-inflight-limit", "16MB")
     try:
         x = np.zeros((40, 1000), "float32")
