@@ -84,6 +84,7 @@ class Attention(torch.nn.Module):
 
 
 def test_gradients_at_other_sizes():
+    torch.manual_seed(0)
     model = Attention()
     program = trace(model, torch.randn(2, 5, 8))
     for sizes in ((2, 5, 8), (3, 32, 8), (1, 7, 8), (4, 1, 8)):
@@ -95,7 +96,7 @@ def test_gradients_at_other_sizes():
             loss.backward()
             results.append([loss, x.grad, *(p.grad for p in model.parameters())])
         for got, want in zip(*results):
-            torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-6)
+            torch.testing.assert_close(got, want, rtol=1e-5, atol=5e-6)  # sums of 96 terms near 1
 
 
 def test_a_training_step_with_other_batches():
