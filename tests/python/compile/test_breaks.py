@@ -269,7 +269,7 @@ def test_order_of_sets_and_copies_of_modules():
     import pickle
 
     def f(x, words):
-        numbers = {33, 1, 17, 2}
+        numbers = {32, 1, 19, 2}  # whose hashes have places of their own: else the order depends on the set's history
         numbers.discard(1)
         return x * 2, list(numbers), sorted(numbers | {5}), [w for w in words], len(words)
 
