@@ -75,8 +75,8 @@ class Recomputation {
     for (size_t i : instructions) is_chosen_[i] = true;
   }
 
-  // Of what is computed again, keeps the results of these instructions until their last use in the backward part. If
-  // there are any, the values that only they need are dropped, and computed once more when backward reads them.
+  // The results of these instructions are computed again at the start of the backward part, and stay until their last
+  // use. If there are any, the values that only they need are dropped, and computed once more when backward reads them.
   void keep_during_backward(const std::vector<size_t>& instructions) {
     for (size_t i : instructions) stays_[i] = true;
     is_in_parts_ = !instructions.empty();

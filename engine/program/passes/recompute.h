@@ -24,9 +24,9 @@ struct Recomputed {
 // calls again, so that at most this part of the bytes is kept (memory_budget.h); `types` are then those of the Program,
 // whose names 1, 2, ... are its inputs. What is computed again may then be computed in parts, so that the peak is
 // lower: some values stay for the whole backward part, and what only they need is dropped, and computed once more when
-// it is read (in flags, these calls have both marks). `is_backward` says of each instruction whether a backward pass
-// has called it. The bits do not change. The calls that compute something again have no mark, so that merge_equal does
-// not make them one with the first ones.
+// it is read. `is_backward` says of each instruction whether a backward pass has called it. The bits do not change.
+// A call that computes something again has no mark, or both marks if its result is computed once more later, so that
+// merge_equal does not make it one with the first call.
 Recomputed recompute(const std::vector<bool>& is_backward, const ProgramTypes* types,
                      absl::Span<const TensorMeta* const> inputs, double budget, Program* program);
 

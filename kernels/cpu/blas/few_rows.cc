@@ -125,7 +125,7 @@ TT_V4 void pack_panel(const Matrix& b, const float* from, int64_t columns, int64
 
 int64_t count_panels(int64_t n) { return (n + kLanes - 1) / kLanes; }
 
-// The columns [begin, end) of c that are multiplied together, and where c, bias and added begin.
+// The product, by groups of panels of b: the columns of c that are multiplied together.
 class Columns {
  public:
   Columns(const Gemm& g, const float* bias, const float* added)
@@ -134,8 +134,8 @@ class Columns {
   // Panels that are multiplied together: few rows need many, so that enough sums do not depend on each other.
   int64_t panels_together() const { return (g_.m + passes_ - 1) / passes_ <= 4 ? kMaxPanels : 2; }
 
-  // Multiplies panels [first, first + count) of a packed b; `count` is 1, 2 or 4. `prefetched` is what is multiplied
-  // after them, or null.
+  // Multiplies panels [first, first + count) of a packed b; `count` is 1, 2 or 4. With `has_next` the panels that
+  // follow are multiplied next, and are fetched meanwhile.
   void multiply_packed(const float* packed, int64_t first, int64_t count, bool has_next) const {
     const int64_t step = g_.k * kLanes;
     for (int64_t p = 0; p < g_.k; p += kPackedDepth) {
@@ -174,7 +174,7 @@ class Columns {
                 const float* next) const {
     const int64_t column = first * kLanes, width = std::min(kLanes, g_.n - column - (count - 1) * kLanes);
     const auto tail = static_cast<__mmask16>((1 << width) - 1);
-    // Two passes fetch one half each of what is next.
+    // The first two passes fetch a half each of the next panels.
     const int64_t next_step = static_cast<int64_t>(kLanes * sizeof(float)) / std::min<int64_t>(passes_, 2);
     for (int64_t pass = 0; pass < passes_; ++pass) {
       const int64_t row = g_.m * pass / passes_, rows = g_.m * (pass + 1) / passes_ - row;

@@ -16,7 +16,7 @@ namespace tt::python {
 bool init_symbolic_int(PyObject* module);
 
 bool is_symbolic(PyObject* o);
-// Whether an object is a SymBool, a comparison of SymInts or of what is computed from them.
+// Whether an object is a SymBool: the result of a comparison of sizes, or of numbers computed from sizes.
 bool is_symbolic_bool(PyObject* o);
 // The outcome of a SymBool, True or False, which runs are then required to have; any other object itself. Borrowed
 // reference; throws Error. A SymBool has an index, so that code which tells bools from ints asks for this first.
