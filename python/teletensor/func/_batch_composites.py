@@ -272,8 +272,10 @@ def _scatter_masked(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 def covariance(x: Tensor, correction: int, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
     dtype = x.dtype if x.is_floating_point() or x.is_complex() else _C.default_dtype()
-    dtype = dtype if aweights is None else _C.promote_types(dtype, aweights.dtype)
+    dtype = dtype if aweights is None or aweights.dim() == 0 else _C.promote_types(dtype, aweights.dtype)
     rows = (x.reshape(1, x.numel()) if x.dim() < 2 else x).to(dtype)
+    if aweights is not None and aweights.dim() == 0:  # which may have a wider dtype than the result
+        aweights = aweights.to(dtype.to_real())
     if fweights is None and aweights is None:
         centered = scaled = rows - rows.mean([1], True)
         freedom: Any = max(float(rows.shape[1]) - correction, 0.0)
@@ -336,7 +338,7 @@ def _multi_margin(x: Tensor, target: Tensor, p: int, margin: float, weight: Tens
 
 def _multilabel_margin(x: Tensor, target: Tensor) -> Tensor:
     rows, labels = (t if x.dim() == 2 else t.reshape(1, -1) for t in (x, target))
-    precede, indices = (labels >= 0).to(_C.int64).cumprod(1), labels.clamp(min=0)
+    precede, indices = (labels >= 0).to(_C.int64).cumprod(1), labels.masked_fill(labels == -1, 0)
     counts = _ops.scatter_add(_C.torch.zeros_like(rows, dtype=_C.int64), 1, indices, precede)
     counted = (precede.unsqueeze(2) != 0) & (counts == 0).unsqueeze(1)
     gaps = _ops.shifted_difference(rows.unsqueeze(1), rows.gather(1, indices).unsqueeze(2), 1.0).clamp(min=0)

@@ -240,3 +240,12 @@ def test_gradients_of_renorm_are_finite(maxnorm):
     got = vmap(grad(lambda t: torch.renorm(t, 2, 0, maxnorm).sum()))(x)
     assert torch.isfinite(got).all() and torch.equal(got[0], torch.ones(1, 2))
     assert torch.equal(got[1], torch.ones(1, 2)) is (maxnorm == math.inf)
+
+
+def test_margins_and_covariances_at_the_edges_of_their_arguments():
+    x = torch.randn(3, 4)
+    with pytest.raises(IndexError, match="-2 is out of bounds"):
+        vmap(lambda a: torch.nn.functional.multilabel_margin_loss(a, torch.tensor([1, -2, 0, 0])))(x).tolist()
+    weight = torch.tensor(0.5, dtype=torch.float64)
+    wanted = torch.cov(x[0, 0], aweights=weight, correction=0)
+    assert vmap(lambda a: torch.cov(a, aweights=weight, correction=0))(x[:, 0]).dtype == wanted.dtype == torch.float32
