@@ -72,7 +72,7 @@ LAYERS = {
     # Programs, and `torch` under its own name.
     "tools": """
         _models_command _operators_command _principals _top _torch_path/functorch _torch_path/torch _torch_path/torchao
-        _torch_pickles as_torch cli
+        _torch_pickles __main__ as_torch cli
         convert distributed/elastic/agent
         distributed/launch distributed/launcher distributed/run launch ray utils/collect_env
     """,

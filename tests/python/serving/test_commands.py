@@ -40,7 +40,7 @@ def served(_engine, tmp_path_factory):
 def command(*arguments: str, address: str = "", **more) -> subprocess.CompletedProcess:
     environment = client_environment(TELETENSOR_ADDRESS=address, COLUMNS="160")
     return subprocess.run(
-        [sys.executable, "-m", "teletensor.cli", *arguments], env=environment, capture_output=True, text=True, timeout=TIMEOUT,
+        [sys.executable, "-m", "teletensor", *arguments], env=environment, capture_output=True, text=True, timeout=TIMEOUT,
         check=False, **more,
     )  # fmt: skip
 
