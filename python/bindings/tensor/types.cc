@@ -289,6 +289,13 @@ DType dtype_from(PyObject* o) {
   if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) return DType::kInt64;
   if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::kBool;
   if (o == reinterpret_cast<PyObject*>(&PyComplex_Type)) return DType::kComplex128;
+  // torch.complex32, torch.bits8, torch.quint8 and others, whose __class__ is torch.dtype.
+  if (PyObject_IsInstance(o, reinterpret_cast<PyObject*>(dtype_type)) == 1) {
+    Owned name(PyObject_Repr(o));
+    const char* text = name ? PyUnicode_AsUTF8(name.get()) : nullptr;
+    if (text != nullptr) fail(ErrorKind::kType, "dtype: expected one that ordinary tensors have, got ", text);
+  }
+  PyErr_Clear();
   fail(ErrorKind::kType, "dtype must be teletensor.dtype, not ", Py_TYPE(o)->tp_name);
 }
 

@@ -26,7 +26,7 @@ def dtype_name(dtype) -> str:
 def our_dtype(dtype: torch.dtype):
     """Our dtype of the same name."""
     found = getattr(teletensor, dtype_name(dtype), None)
-    if not isinstance(found, teletensor.dtype):  # complex32 is only a name
+    if type(found) is not teletensor.dtype:  # complex32 is only a name, and an instance by its __class__
         raise Unconvertible(f"dtype {dtype_name(dtype)}")
     return found
 

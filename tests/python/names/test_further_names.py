@@ -31,6 +31,15 @@ def test_dtypes_without_tensors(torch, name, itemsize, floating, is_complex, sig
             call()
 
 
+@pytest.mark.parametrize("name", ["complex32", "bits8", "float8_e8m0fnu", "qint8"])
+def test_dtypes_without_tensors_are_named_in_errors(name):
+    import teletensor
+
+    for call in (lambda dtype: teletensor.ones(2, dtype=dtype), lambda dtype: teletensor.nn.Linear(2, 3, dtype=dtype)):
+        with pytest.raises(TypeError, match=f"expected one that ordinary tensors have, got torch.{name}$"):
+            call(getattr(teletensor, name))
+
+
 def test_bit_is_an_integer_of_one_bit(torch):
     assert torch.bit is torch.uint1
 
