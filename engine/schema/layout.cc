@@ -72,6 +72,7 @@ enum class Follow : uint8_t {
   kWeight,    // or if the second is
   kList,      // or if all tensors of the list are
   kStack,     // like those tensors, joined along the dimension before the new one
+  kGrads,     // on the CPU, result i in the order of the dimensions of argument i + 1
 };
 
 constexpr auto kFollow = [] {
@@ -159,6 +160,7 @@ constexpr auto kFollow = [] {
   }
   for (uint16_t id : {op_id::kCat, op_id::kHstack, op_id::kVstack}) table[id] = Follow::kList;
   table[op_id::kStack] = Follow::kStack;
+  table[op_id::kAttentionBackward] = Follow::kGrads;
   return table;
 }();
 
@@ -327,6 +329,10 @@ void follow_arguments(const Op& op, Args args, Inference* out) {
       return;
     case Follow::kOrder: return follow_order({args[0].tensor}, &out->outputs[0]);
     case Follow::kIndex: return follow_index(*args[0].tensor, args[1].list(), &out->outputs[0]);
+    case Follow::kGrads:  // the kernels of other devices write contiguous results
+      for (size_t i = 0; i < out->outputs.size() && args[i + 1].tensor->device.type == DeviceType::kCPU; ++i)
+        follow_order({args[i + 1].tensor}, &out->outputs[i]);
+      return;
     case Follow::kRotated: return follow_rotation(*args[0].tensor, args[1].integer, args[2].ints(), &out->outputs[0]);
     case Follow::kInput: is_last = is_tensor_last(args, 0) && !is_row_major(op.id, args); break;
     case Follow::kWeight: is_last = is_tensor_last(args, 0) || is_tensor_last(args, 1); break;

@@ -26,6 +26,7 @@ void register_backend(Dispatcher& dispatcher) {
   dispatcher.set(op_id::kFusedConvolution, Key::kCPU, &laid_out<&fused_convolution>);
   dispatcher.set(op_id::kMaxPool2dWithIndices, Key::kCPU, &laid_out<&max_pool2d_with_indices>);
   dispatcher.set(op_id::kBatchNormForward, Key::kCPU, &laid_out<&batch_norm>);
+  dispatcher.set(op_id::kAttentionBackward, Key::kCPU, &laid_out<&attention_backward>);
   dispatcher.set_chain_kernel(DeviceType::kCPU, &run_chain_or_reduction);
   dispatcher.set_chain_preparation(DeviceType::kCPU, &prepare_chain);
   // assign and clone work for every dtype, and are registered here because they have no `kernel:`.

@@ -1,7 +1,30 @@
-// join_lanes: combines partial results in a tree, whose dependency chains are shorter than a sequential loop's.
+// Vectors that every instruction set's loops can use, and join_lanes(), which combines partial results in a tree, whose
+// dependency chains are shorter than a sequential loop's.
 #pragma once
 
+#include <cstdint>
+
+// The vector type may be wider than the baseline's registers.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
 namespace tt::cpu {
+
+// A vector of 64 bytes, in as many registers as the clone needs, and one at any address.
+template <typename T>
+struct Lanes {
+  typedef T Vector __attribute__((vector_size(64)));
+  typedef T Memory __attribute__((vector_size(64), aligned(alignof(T)), may_alias));
+  static constexpr int64_t kCount = 64 / sizeof(T);
+};
+
+template <typename T>
+[[gnu::always_inline]] inline typename Lanes<T>::Memory& lanes_at(T* p) {
+  return *reinterpret_cast<typename Lanes<T>::Memory*>(p);
+}
+template <typename T>
+[[gnu::always_inline]] inline const typename Lanes<T>::Memory& lanes_at(const T* p) {
+  return *reinterpret_cast<const typename Lanes<T>::Memory*>(p);
+}
 
 // Requires that the number of lanes is a power of two. Overwrites the lanes.
 template <int kLanes, typename T, typename Join>

@@ -10,22 +10,50 @@ namespace {
 
 constexpr int64_t kChunk = 4096;  // elements summed in float before the sum is added to a double
 
-// Sums term(i) over [0, n), with enough partial sums to keep the vector units busy.
-template <typename T, typename Term>
-[[gnu::always_inline]] inline double sum_of(int64_t n, Term term) {
-  constexpr int kLanes = 256 / sizeof(T);
-  double total = 0;
+// Computes kSums sums over elements [0, n): term(i, load, terms) computes the terms of one element, or of the vector of
+// elements that begins with i, from what load(address) returns. Several vectors per sum keep the vector units busy.
+template <typename T, int kSums, typename Term>
+[[gnu::always_inline]] inline void add_terms(int64_t n, Term term, double (&sums)[kSums]) {
+  using Vector = typename Lanes<T>::Vector;
+  constexpr int kCount = Lanes<T>::kCount, kVectors = 4;
+  const auto load_vector = [](const T* from) -> Vector { return lanes_at(from); };
+  const auto load_one = [](const T* from) { return *from; };
+  for (double& sum : sums) sum = 0;
   for (int64_t begin = 0; begin < n; begin += kChunk) {
     const int64_t end = std::min(n, begin + kChunk);
-    T lanes[kLanes] = {};
+    Vector totals[kSums][kVectors] = {};
+    const auto add_vector = [&](int64_t i, int v) __attribute__((always_inline)) {
+      Vector terms[kSums];
+      term(i, load_vector, terms);
+#pragma GCC unroll 2
+      for (int s = 0; s < kSums; ++s) totals[s][v] += terms[s];
+    };
     int64_t i = begin;
-    for (; i + kLanes <= end; i += kLanes) {
-      for (int j = 0; j < kLanes; ++j) lanes[j] += term(i + j);
+    for (; i + kVectors * kCount <= end; i += kVectors * kCount) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) add_vector(i + v * kCount, v);
     }
-    for (int j = 0; i < end; ++i, ++j) lanes[j] += term(i);
-    total += join_lanes<kLanes>(lanes, [](T a, T b) { return a + b; });
+    for (; i + kCount <= end; i += kCount) add_vector(i, 0);
+    T rest[kSums] = {};
+    for (; i < end; ++i) {
+      T terms[kSums];
+      term(i, load_one, terms);
+      for (int s = 0; s < kSums; ++s) rest[s] += terms[s];
+    }
+#pragma GCC unroll 2
+    for (int s = 0; s < kSums; ++s) {
+      T lanes[kCount];
+      lanes_at(lanes) = (totals[s][0] + totals[s][1]) + (totals[s][2] + totals[s][3]);
+      sums[s] += join_lanes<kCount>(lanes, [](T a, T b) { return a + b; }) + rest[s];
+    }
   }
-  return total;
+}
+template <typename T, typename Term>
+[[gnu::always_inline]] inline double sum_of(int64_t n, Term term) {
+  double sums[1];
+  add_terms<T>(
+      n, [&](int64_t i, auto load, auto* terms) { terms[0] = term(i, load); }, sums);
+  return sums[0];
 }
 
 template <typename T>
@@ -54,12 +82,25 @@ template <typename T>
 
 template <typename T>
 [[gnu::always_inline]] inline Sums weighted_of(int64_t n, const T* g, const T* w, const T* x, T center) {
-  if (!w) {
-    return {sum_of<T>(n, [=](int64_t i) { return g[i]; }),
-            sum_of<T>(n, [=](int64_t i) { return g[i] * (x[i] - center); })};
+  double sums[2];
+  if (w) {
+    add_terms<T>(
+        n,
+        [=](int64_t i, auto load, auto* terms) {
+          terms[0] = load(g + i) * load(w + i);
+          terms[1] = terms[0] * (load(x + i) - center);
+        },
+        sums);
+  } else {
+    add_terms<T>(
+        n,
+        [=](int64_t i, auto load, auto* terms) {
+          terms[0] = load(g + i);
+          terms[1] = terms[0] * (load(x + i) - center);
+        },
+        sums);
   }
-  return {sum_of<T>(n, [=](int64_t i) { return g[i] * w[i]; }),
-          sum_of<T>(n, [=](int64_t i) { return g[i] * w[i] * (x[i] - center); })};
+  return {sums[0], sums[1]};
 }
 
 template <typename T>
@@ -75,16 +116,22 @@ template <typename T>
 }  // namespace
 
 TT_CLONES double sum(int64_t n, const float* x) {
-  return sum_of<float>(n, [=](int64_t i) { return x[i]; });
+  return sum_of<float>(n, [=](int64_t i, auto load) { return load(x + i); });
 }
 TT_CLONES double sum(int64_t n, const double* x) {
-  return sum_of<double>(n, [=](int64_t i) { return x[i]; });
+  return sum_of<double>(n, [=](int64_t i, auto load) { return load(x + i); });
 }
 TT_CLONES double squares(int64_t n, const float* x, float center) {
-  return sum_of<float>(n, [=](int64_t i) { return (x[i] - center) * (x[i] - center); });
+  return sum_of<float>(n, [=](int64_t i, auto load) {
+    const auto d = load(x + i) - center;
+    return d * d;
+  });
 }
 TT_CLONES double squares(int64_t n, const double* x, double center) {
-  return sum_of<double>(n, [=](int64_t i) { return (x[i] - center) * (x[i] - center); });
+  return sum_of<double>(n, [=](int64_t i, auto load) {
+    const auto d = load(x + i) - center;
+    return d * d;
+  });
 }
 TT_CLONES Sums sum_and_dot(int64_t n, const float* g, const float* x, float center) {
   return weighted_of<float>(n, g, nullptr, x, center);

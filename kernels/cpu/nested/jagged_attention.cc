@@ -91,6 +91,7 @@ struct Problem {
   int64_t visible(int64_t row, int64_t j, int64_t n) const {
     return causal ? std::clamp<int64_t>(row + 1 - j, 0, n) : n;
   }
+  bool is_masked() const { return false; }
   MaskRow<T> mask_row(int64_t, int64_t, int64_t) const { return {}; }
   int64_t row_block() const { return std::min(o.rows.longest(), kRows); }
   int64_t column_block() const { return std::min(o.columns.longest(), kColumns); }
@@ -188,9 +189,10 @@ void jagged_attention_backward(const Tensor& grad, const Tensor& query, const Te
       Backward<T, T, Problem<T>> backward(p);
       for (int64_t i = begin; i < end; ++i) {
         p.select(pieces.sequence(i), pieces.head(i));
-        backward.run(0, g.data_as<T>() + p.row_at(o.width), y.data_as<T>() + p.row_at(o.width),
-                     logs.data_as<T>() + p.row_at(1), dq.tensor().data_as<T>() + p.row_at(o.depth),
-                     dk.tensor().data_as<T>() + p.column_at(o.depth), dv.tensor().data_as<T>() + p.column_at(o.width));
+        backward.run(0, {g.data_as<T>() + p.row_at(o.width), o.width}, {y.data_as<T>() + p.row_at(o.width), o.width},
+                     logs.data_as<T>() + p.row_at(1), {dq.tensor().data_as<T>() + p.row_at(o.depth), o.depth},
+                     {dk.tensor().data_as<T>() + p.column_at(o.depth), o.depth},
+                     {dv.tensor().data_as<T>() + p.column_at(o.width), o.width});
       }
     });
   });

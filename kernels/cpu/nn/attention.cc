@@ -3,6 +3,7 @@
 #include <climits>
 #include <optional>
 
+#include "engine/schema/layout.h"
 #include "kernels/common/nn/attention_shape.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/kernels.h"
@@ -40,7 +41,43 @@ Tensor with_contiguous_rows(const Tensor& t, DType dtype) {
   return has_rows ? t : contiguous_as(t, dtype);
 }
 
-// The operands of one call: elements of type In, computed in T. Their rows are contiguous, and queries are.
+// Row r of batch b of a tensor (batches, heads, rows, elements) whose rows are contiguous.
+template <typename In>
+Operand<In> row_of(const Tensor& t, int64_t b, int64_t r) {
+  const int64_t heads = t.size(1);
+  return {t.data_as<In>() + b / heads * t.stride(0) + b % heads * t.stride(1) + r * t.stride(2), t.stride(2)};
+}
+
+// A gradient to add to, in the accumulate_type(): `out` itself if its rows are contiguous, else a new tensor that
+// copy_to_output() converts into `out`, which must outlive this object.
+class GradientBuffer {
+ public:
+  explicit GradientBuffer(const Tensor& out) : out_(out) {
+    const DType dtype = accumulate_type(out.dtype());
+    const bool is_usable = out.dtype() == dtype && is_dense(out.sizes(), out.strides()) && out.stride(3) == 1 &&
+                           out.stride(2) >= out.size(3) && out.stride(2) <= INT_MAX;
+    buffer_ = is_usable ? out : empty(out.sizes(), dtype, out.device());
+  }
+  template <typename T>
+  void zero() const {
+    std::fill_n(buffer_.data_as<T>(), buffer_.numel(), T(0));
+  }
+  template <typename T>
+  Result<T> batch(int64_t b) const {
+    const int64_t heads = buffer_.size(1);
+    const int64_t at = b / heads * buffer_.stride(0) + b % heads * buffer_.stride(1);
+    return {buffer_.data_as<T>() + at, buffer_.stride(2)};
+  }
+  void copy_to_output() const {
+    if (!buffer_.same(out_)) copy(buffer_, out_);
+  }
+
+ private:
+  const Tensor& out_;
+  Tensor buffer_;
+};
+
+// The operands of one call: elements of type In, computed in T. Their rows are contiguous.
 template <typename In, typename T>
 struct Problem : AttentionShape {
   Tensor query, key, value, mask;
@@ -48,7 +85,7 @@ struct Problem : AttentionShape {
 
   Problem(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& m, bool is_causal, double factor)
       : AttentionShape(q, k, v, is_causal),
-        query(contiguous_as(q, kDTypeOf<In>)),
+        query(with_contiguous_rows(q, kDTypeOf<In>)),
         key(with_contiguous_rows(k, kDTypeOf<In>)),
         value(with_contiguous_rows(v, kDTypeOf<In>)),
         scale(static_cast<T>(factor)) {
@@ -56,19 +93,14 @@ struct Problem : AttentionShape {
     check(std::max(depth, width) <= INT_MAX, "heads of ", std::max(depth, width), " elements are too large");
     check_countable(columns, depth + width);
   }
-  Operand<In> q(int64_t batch, int64_t row) const {
-    return {query.template data_as<In>() + (batch * rows + row) * depth, depth};
-  }
-  Operand<In> k(int64_t batch, int64_t column) const { return row_of(key, batch, column); }
-  Operand<In> v(int64_t batch, int64_t column) const { return row_of(value, batch, column); }
-  Operand<In> row_of(const Tensor& t, int64_t batch, int64_t column) const {
-    const int64_t at = batch / heads * t.stride(0) + batch % heads * t.stride(1) + column * t.stride(2);
-    return {t.template data_as<In>() + at, t.stride(2)};
-  }
+  Operand<In> q(int64_t batch, int64_t row) const { return row_of<In>(query, batch, row); }
+  Operand<In> k(int64_t batch, int64_t column) const { return row_of<In>(key, batch, column); }
+  Operand<In> v(int64_t batch, int64_t column) const { return row_of<In>(value, batch, column); }
   // Of columns [j, j + n), the number that `row` attends to.
   int64_t visible(int64_t row, int64_t j, int64_t n) const {
     return causal ? std::clamp<int64_t>(row + 1 - j, 0, n) : n;
   }
+  bool is_masked() const { return static_cast<bool>(mask); }
   MaskRow<T> mask_row(int64_t batch, int64_t row, int64_t column) const {
     if (!mask) return {};
     const int64_t at = batch / heads * mask.stride(0) + batch % heads * mask.stride(1) + row * mask.stride(2) +
@@ -123,19 +155,17 @@ void attention_forward(const Tensor& query, const Tensor& key, const Tensor& val
 void attention_backward(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
                         const Tensor& mask, const Tensor& output, const Tensor& logsumexp, bool is_causal, double scale,
                         bool /*allow_cudnn*/, Tensor& query_grad, Tensor& key_grad, Tensor& value_grad) {
-  AccumulateBuffer dq(query_grad), dk(key_grad), dv(value_grad);
+  const GradientBuffer dq(query_grad), dk(key_grad), dv(value_grad);
   with_types({query, key, value, is_causal}, query.dtype(), [&]<typename Out, typename In, typename T>() {
     const Problem<In, T> p(query, key, value, mask, is_causal, scale);
-    const Tensor g = contiguous_as(grad, kDTypeOf<In>), y = contiguous_as(output, kDTypeOf<In>),
+    const Tensor g = with_contiguous_rows(grad, kDTypeOf<In>), y = with_contiguous_rows(output, kDTypeOf<In>),
                  logs = contiguous_as(logsumexp, kDTypeOf<T>);
-    for (Tensor* t : {&dq.tensor(), &dk.tensor(), &dv.tensor()}) std::fill_n(t->data_as<T>(), t->numel(), T(0));
+    for (const GradientBuffer* each : {&dq, &dk, &dv}) each->zero<T>();
     parallel_products<T>(p.batches, p.work(p.rows, 3 * p.depth + 2 * p.width), [&](int64_t begin, int64_t end) {
       Backward<In, T, Problem<In, T>> backward(p);
       for (int64_t b = begin; b < end; ++b) {
-        backward.run(b, g.data_as<In>() + b * p.rows * p.width, y.data_as<In>() + b * p.rows * p.width,
-                     logs.data_as<T>() + b * p.rows, dq.tensor().data_as<T>() + b * p.rows * p.depth,
-                     dk.tensor().data_as<T>() + b * p.columns * p.depth,
-                     dv.tensor().data_as<T>() + b * p.columns * p.width);
+        backward.run(b, row_of<In>(g, b, 0), row_of<In>(y, b, 0), logs.data_as<T>() + b * p.rows, dq.batch<T>(b),
+                     dk.batch<T>(b), dv.batch<T>(b));
       }
     });
   });

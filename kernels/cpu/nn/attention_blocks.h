@@ -8,6 +8,7 @@
 //   scale                         the factor of the scores
 //   q(batch, row), k(batch, column), v(batch, column) -> Operand<In>
 //   columns_before(end), visible(row, j, n)     which columns the rows attend to
+//   causal, is_masked()                         whether the causal limit applies, and whether there is a mask
 //   mask_row(batch, row, column) -> MaskRow<T>  the mask of a row, from a column on
 //   row_block(), column_block()                 the largest blocks that any batch has
 #pragma once
@@ -26,14 +27,12 @@
 #include "engine/device/parallel.h"
 #include "engine/schema/error.h"
 #include "engine/schema/half.h"
-#include "kernels/common/math/vector_math.h"
 #include "kernels/cpu/blas/accumulate_product.h"
 #include "kernels/cpu/blas/bfloat16_product.h"
 #include "kernels/cpu/blas/openblas_call.h"
 #include "kernels/cpu/loops/clones.h"
-
-// The vector type may be wider than the baseline's registers.
-#pragma GCC diagnostic ignored "-Wpsabi"
+#include "kernels/cpu/nn/attention_columns.h"
+#include "kernels/cpu/nn/attention_rows.h"
 
 namespace tt::cpu::attention_blocks {
 
@@ -45,133 +44,6 @@ template <typename T>
 inline constexpr DType kDTypeOf = std::is_same_v<T, double>     ? DType::kFloat64
                                   : std::is_same_v<T, BFloat16> ? DType::kBFloat16
                                                                 : DType::kFloat32;
-
-template <typename T>
-TT_CLONES void multiply_row(T* __restrict row, int64_t n, T by) {
-  for (int64_t i = 0; i < n; ++i) row[i] *= by;
-}
-// to[i] = from[i] * by.
-template <typename To, typename T>
-TT_CLONES void convert_row(To* __restrict to, const T* __restrict from, int64_t n, T by) {
-  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<To>(from[i] * by);
-}
-// Overloads rather than a template, because a template's clones would not use libm's vector forms.
-TT_CLONES static void exp_row(float* __restrict row, int64_t n, float shift) {
-  for (int64_t i = 0; i < n; ++i) row[i] = ::expf(row[i] - shift);
-}
-TT_CLONES static void exp_row(double* __restrict row, int64_t n, double shift) {
-  for (int64_t i = 0; i < n; ++i) row[i] = ::exp(row[i] - shift);
-}
-// grads[i] = weights[i] * (grads[i] - delta) * scale.
-template <typename T>
-TT_CLONES void score_grad_row(T* __restrict grads, const T* __restrict weights, int64_t n, T delta, T scale) {
-  for (int64_t i = 0; i < n; ++i) grads[i] = weights[i] * (grads[i] - delta) * scale;
-}
-
-// A vector of 64 bytes, in as many registers as the clone needs, and one at any address.
-template <typename T>
-struct Lanes {
-  typedef T Vector __attribute__((vector_size(64)));
-  typedef T Memory __attribute__((vector_size(64), aligned(alignof(T)), may_alias));
-  static constexpr int64_t kCount = 64 / sizeof(T);
-};
-
-template <typename T>
-[[gnu::always_inline]] inline typename Lanes<T>::Memory& lanes_at(T* p) {
-  return *reinterpret_cast<typename Lanes<T>::Memory*>(p);
-}
-template <typename T>
-[[gnu::always_inline]] inline const typename Lanes<T>::Memory& lanes_at(const T* p) {
-  return *reinterpret_cast<const typename Lanes<T>::Memory*>(p);
-}
-
-// Folds n elements: step(total, i) adds elements [i, i + kCount) to a vector of totals, last(total, i) adds one element
-// to a number, and join(total, other) adds a total, both vectors or numbers. Four vectors keep the vector units busy.
-template <typename T, typename Step, typename Last, typename Join>
-[[gnu::always_inline]] inline T fold(int64_t n, T start, Step step, Last last, Join join) {
-  using Vector = typename Lanes<T>::Vector;
-  constexpr int64_t kCount = Lanes<T>::kCount;
-  Vector totals[4] = {Vector{} + start, Vector{} + start, Vector{} + start, Vector{} + start};
-  int64_t i = 0;
-  for (; i + 4 * kCount <= n; i += 4 * kCount) {
-#pragma GCC unroll 4
-    for (int v = 0; v < 4; ++v) step(totals[v], i + v * kCount);
-  }
-  for (; i + kCount <= n; i += kCount) step(totals[0], i);
-  for (int v = 1; v < 4; ++v) join(totals[0], totals[v]);
-  T lanes[kCount];
-  lanes_at(lanes) = totals[0];
-#pragma GCC unroll 4
-  for (int64_t half = kCount / 2; half > 0; half /= 2) {
-#pragma GCC unroll 8
-    for (int64_t lane = 0; lane < half; ++lane) join(lanes[lane], lanes[lane + half]);
-  }
-  for (; i < n; ++i) last(lanes[0], i);
-  return lanes[0];
-}
-// The mask of a row of scores, whose entries are `step` elements apart: numbers that are added, or which scores are
-// replaced by -inf whatever they are. Neither: no mask.
-template <typename T>
-struct MaskRow {
-  const T* added = nullptr;
-  const bool* excluded = nullptr;
-  int64_t step = 0;
-};
-
-// row[i] = row[i] * scale, with the mask. Returns the maximum; ignores NaN.
-template <typename T>
-TT_CLONES T scale_row(T* __restrict row, int64_t n, T scale, MaskRow<T> mask) {
-  if (mask.added) {
-    for (int64_t i = 0; i < n; ++i) row[i] = row[i] * scale + mask.added[i * mask.step];
-    scale = 1;
-  } else if (mask.excluded) {
-    constexpr T kInfinity = std::numeric_limits<T>::infinity();
-    for (int64_t i = 0; i < n; ++i) row[i] = mask.excluded[i * mask.step] ? -kInfinity : row[i] * scale;
-    scale = 1;
-  }
-  const auto keep_larger = [](auto& most, const auto& x) { most = x > most ? x : most; };
-  return fold(
-      n, -std::numeric_limits<T>::infinity(),
-      [&](auto& most, int64_t i) {
-        const typename Lanes<T>::Vector scaled = lanes_at(row + i) * scale;
-        lanes_at(row + i) = scaled;
-        keep_larger(most, scaled);
-      },
-      [&](T& most, int64_t i) { keep_larger(most, row[i] *= scale); }, keep_larger);
-}
-// The gradients of scores that the mask has replaced, also where the row's are NaN.
-template <typename T>
-void clear_excluded(T* grads, int64_t n, MaskRow<T> mask) {
-  for (int64_t i = 0; i < n; ++i) grads[i] = mask.excluded[i * mask.step] ? T(0) : grads[i];
-}
-template <typename T>
-TT_CLONES T sum_of(const T* x, int64_t n) {
-  return fold(
-      n, T(0), [&](auto& sum, int64_t i) { sum += lanes_at(x + i); }, [&](T& sum, int64_t i) { sum += x[i]; },
-      [](auto& sum, const auto& x) { sum += x; });
-}
-// 0, or NaN if an element is infinite or NaN.
-template <typename T>
-TT_CLONES T zero_or_nan(const T* x, int64_t n) {
-  return fold(
-      n, T(0), [&](auto& sum, int64_t i) { sum += lanes_at(x + i) * T(0); },
-      [&](T& sum, int64_t i) { sum += x[i] * T(0); }, [](auto& sum, const auto& x) { sum += x; });
-}
-// The scalar product, in T.
-template <typename T, typename In>
-TT_CLONES T dot_of(const In* x, const In* y, int64_t n) {
-  constexpr int kTotals = 256 / sizeof(T);
-  T totals[kTotals] = {};
-  const auto product = [&](int64_t i) { return static_cast<T>(x[i]) * static_cast<T>(y[i]); };
-  int64_t i = 0;
-  for (; i + kTotals <= n; i += kTotals) {
-    for (int j = 0; j < kTotals; ++j) totals[j] += product(i + j);
-  }
-  for (int j = 0; i < n; ++i, ++j) totals[j] += product(i);
-  T total = 0;
-  for (const T each : totals) total += each;
-  return total;
-}
 
 // 8 elements, and the sums of the lanes of 8 vectors, of each of which halves, quarters and pairs are added.
 template <typename T>
@@ -309,17 +181,27 @@ struct Operand {
   bool transposed = false;
 };
 
-// c = a b, or c += a b if `add`, where c is m x n and contiguous. Uses the calling thread only.
+// Rows of results, `step` elements apart.
+template <typename T>
+struct Result {
+  T* data;
+  int64_t step;
+
+  Result row(int64_t i) const { return {data + i * step, step}; }
+};
+
+// c = a b, or c += a b if `add`, where c is m x n. Its rows are neighbours if In is BFloat16. Uses the calling thread
+// only.
 template <typename In, typename T>
-void product(int64_t m, int64_t n, int64_t k, Operand<In> a, Operand<In> b, T* c, bool add) {
+void product(int64_t m, int64_t n, int64_t k, Operand<In> a, Operand<In> b, Result<T> c, bool add) {
   if constexpr (std::is_same_v<In, BFloat16>) {
-    bfloat16_product({m, n, k, a.data, a.step, a.transposed, b.data, b.step, b.transposed, c, add});
+    bfloat16_product({m, n, k, a.data, a.step, a.transposed, b.data, b.step, b.transposed, c.data, add});
   } else if (k == 0) {
-    if (!add) std::fill_n(c, m * n, T(0));
+    for (int64_t r = 0; r < m && !add; ++r) std::fill_n(c.row(r).data, n, T(0));
   } else {  // the row-major c = a b is the column-major c^T = b^T a^T
     accumulate_product<T>(b.transposed ? 'T' : 'N', a.transposed ? 'T' : 'N', static_cast<int>(n), static_cast<int>(m),
                           static_cast<int>(k), 1, b.data, static_cast<int>(b.step), a.data, static_cast<int>(a.step),
-                          add ? 1 : 0, c, static_cast<int>(n));
+                          add ? 1 : 0, c.data, static_cast<int>(c.step));
   }
 }
 
@@ -359,24 +241,41 @@ struct Rows {
     std::fill_n(most, m, -std::numeric_limits<T>::infinity());
     std::fill_n(sum, m, T(0));
   }
-  // Processes a block's row of scores, whose maximum is `largest`: replaces them by unnormalised weights, and returns
-  // the factor by which earlier results must be scaled.
-  T add_scores(int64_t r, T* row, int64_t n, T largest) {
-    T next = std::max(most[r], largest);
-    if (next == -std::numeric_limits<T>::infinity()) {
-      if (std::none_of(row, row + n, [](T x) { return std::isnan(x); })) {  // all scores so far are -inf: fully masked
-        std::fill_n(row, n, T(0));
+  // Processes a block's row of n products, of which the first `visible` are scores: replaces them by unnormalised
+  // weights and zeros, and returns the factor by which earlier results must be scaled.
+  T add_scores(int64_t r, T* row, int64_t visible, int64_t n, T scale, MaskRow<T> mask) {
+    RowSum<T> added = weigh_row(row, visible, n, scale, mask, most[r]);
+    if (added.most == -kInfinity<T>) {
+      const bool has_nan = std::any_of(row, row + visible, [](T x) { return std::isnan(x); });
+      std::fill(row + visible, row + n, T(0));
+      if (!has_nan) {  // all scores so far are -inf: fully masked
+        std::fill_n(row, visible, T(0));
         return 1;
       }
-      next = std::numeric_limits<T>::quiet_NaN();  // scale_row ignores NaN
+      added = {std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::quiet_NaN()};
+      std::fill_n(row, visible, added.sum);
     }
-    const T correction = std::exp(most[r] - next);
-    exp_row(row, n, next);
-    sum[r] = sum[r] * correction + sum_of(row, n);
-    most[r] = next;
+    const T correction = most[r] == -kInfinity<T> && added.most == added.most ? T(0) : std::exp(most[r] - added.most);
+    sum[r] = sum[r] * correction + added.sum;
+    most[r] = added.most;
     return correction;
   }
 };
+
+// Up to these rows, packing costs a product more than it saves.
+inline constexpr int64_t kFewRows = 4;
+
+// The distance of the rows of a block whose columns are queries.
+template <typename T>
+int64_t column_step(int64_t queries) {
+  constexpr int64_t kCount = Lanes<T>::kCount;
+  return (queries + kCount - 1) / kCount * kCount;
+}
+// Whether the loops of attention_columns.h compute blocks of m queries.
+template <typename In, typename T, typename P>
+bool uses_columns(const P& p, int64_t m) {
+  return std::is_same_v<In, float> && std::is_same_v<T, float> && m > kFewRows && !p.is_masked();
+}
 
 // Computes blocks of rows of the output. One thread's: it has buffers for a block.
 template <typename In, typename T, typename P>
@@ -384,7 +283,7 @@ class Forward {
  public:
   explicit Forward(const P& p)
       : p_(p),
-        scores_(buffer<T>(p.row_block() * p.column_block())),
+        scores_(buffer<T>(column_step<T>(p.row_block()) * p.column_block())),
         sums_(buffer<T>(p.row_block() * p.width)),
         weights_(scores_.get(), p.row_block() * p.column_block()) {}
 
@@ -395,15 +294,18 @@ class Forward {
     Rows<T> rows(m);
     T* const sums = sums_.get();
     if (seen == 0) std::fill_n(sums, m * p_.width, T(0));
+    const bool by_column = uses_columns<In, T>(p_, m);
     for (int64_t j = 0; j < seen && !cancel_requested(); j += kColumns) {
       const int64_t n = attended(batch, i, m, j, std::min(kColumns, seen - j));
+      if (by_column) {
+        add_columns(batch, i, m, j, n, rows);
+        continue;
+      }
       scores(m, n, p_.q(batch, i), p_.k(batch, j));
       for (int64_t r = 0; r < m; ++r) {
         T* const row = scores_.get() + r * n;
         const int64_t visible = std::min(n, p_.visible(i + r, j, n));
-        const T largest = scale_row(row, visible, p_.scale, p_.mask_row(batch, i + r, j));
-        const T correction = rows.add_scores(r, row, visible, largest);
-        std::fill(row + visible, row + n, T(0));
+        const T correction = rows.add_scores(r, row, visible, n, p_.scale, p_.mask_row(batch, i + r, j));
         if (correction != 1 && j > 0) multiply_row(sums + r * p_.width, p_.width, correction);
         weights_.convert(r * n, n);
       }
@@ -411,8 +313,8 @@ class Forward {
     }
     for (int64_t r = 0; r < m; ++r) {
       convert_row(out + r * p_.width, sums + r * p_.width, p_.width, rows.sum[r] != 0 ? 1 / rows.sum[r] : T(1));
-      logsumexp[r] = rows.most[r] + std::log(rows.sum[r]);
     }
+    add_logs(m, rows.most, rows.sum, logsumexp);
   }
   static Operand<In> transpose(Operand<In> x) { return {x.data, x.step, !x.transposed}; }
 
@@ -444,19 +346,32 @@ class Forward {
     return begin == end;
   }
 
-  static constexpr int64_t kFewRows = 4;  // up to which packing costs a product more than it saves
+  // The same as the loop over rows, with weights whose columns are queries.
+  void add_columns(int64_t batch, int64_t i, int64_t m, int64_t j, int64_t n, Rows<T>& rows) {
+    if constexpr (std::is_same_v<In, float> && std::is_same_v<T, float>) {
+      const int64_t step = column_step<T>(m);
+      T* const sums = sums_.get();
+      T corrections[kRows];
+      product(n, m, p_.depth, p_.k(batch, j), transpose(p_.q(batch, i)), Result<T>{scores_.get(), step}, false);
+      weigh_columns({n, step, i + 1 - j, p_.causal}, m, p_.scale, scores_.get(), rows.most, rows.sum, corrections);
+      for (int64_t r = 0; r < m && j > 0; ++r) {
+        if (corrections[r] != 1) multiply_row(sums + r * p_.width, p_.width, corrections[r]);
+      }
+      product(m, p_.width, n, {scores_.get(), step, true}, p_.v(batch, j), Result<T>{sums, p_.width}, j > 0);
+    }
+  }
 
   void scores(int64_t m, int64_t n, Operand<In> q, Operand<In> k) {
     if constexpr (std::is_same_v<In, T>) {
       if (m <= kFewRows) return few_scores<T>(m, n, p_.depth, q.data, q.step, k.data, k.step, scores_.get());
     }
-    product(m, n, p_.depth, q, transpose(k), scores_.get(), false);
+    product(m, n, p_.depth, q, transpose(k), Result<T>{scores_.get(), n}, false);
   }
   void add_values(int64_t m, int64_t n, Operand<In> v, T* sums, bool add) {
     if constexpr (std::is_same_v<In, T>) {
       if (m <= kFewRows) return few_sums<T>(m, n, p_.width, weights_.data(), v.data, v.step, sums, add);
     }
-    product(m, p_.width, n, {weights_.data(), n}, v, sums, add);
+    product(m, p_.width, n, {weights_.data(), n}, v, Result<T>{sums, p_.width}, add);
   }
 
   const P& p_;
@@ -470,56 +385,81 @@ class Backward {
  public:
   explicit Backward(const P& p)
       : p_(p),
-        weights_(buffer<T>(p.row_block() * p.column_block())),
-        grads_(buffer<T>(p.row_block() * p.column_block())),
-        delta_(buffer<T>(p.rows)),
+        weights_(buffer<T>(column_step<T>(p.row_block()) * p.column_block())),
+        grads_(buffer<T>(column_step<T>(p.row_block()) * p.column_block())),
+        delta_(buffer<T>(column_step<T>(p.rows))),
         low_weights_(weights_.get(), p.row_block() * p.column_block()),
         low_grads_(grads_.get(), p.row_block() * p.column_block()) {}
 
-  void run(int64_t batch, const In* grad, const In* output, const T* logsumexp, T* dq, T* dk, T* dv) {
-    for (int64_t r = 0; r < p_.rows; ++r) delta_[r] = dot_of<T>(grad + r * p_.width, output + r * p_.width, p_.width);
+  // `grad` and `output` have a row per query, and are not transposed.
+  void run(int64_t batch, Operand<In> grad, Operand<In> output, const T* logsumexp, Result<T> dq, Result<T> dk,
+           Result<T> dv) {
+    for (int64_t r = 0; r < p_.rows; ++r) {
+      delta_[r] = dot_of<T>(grad.data + r * grad.step, output.data + r * output.step, p_.width);
+    }
     for (int64_t i = 0; i < p_.rows; i += kRows) {
       const int64_t m = std::min(kRows, p_.rows - i), seen = p_.columns_before(i + m);
-      const Operand<In> g{grad + i * p_.width, p_.width};
+      const Operand<In> g{grad.data + i * grad.step, grad.step};
       compute_factors(batch, i, m, seen, logsumexp + i);
+      const bool by_column = uses_columns<In, T>(p_, m);
       for (int64_t j = 0; j < seen && !cancel_requested(); j += kColumns) {
         const int64_t n = std::min(kColumns, seen - j);
-        product(m, n, p_.depth, p_.q(batch, i), transpose(p_.k(batch, j)), weights_.get(), false);
+        if (by_column) {
+          add_columns(batch, i, m, j, n, g, logsumexp + i, dq, dk, dv);
+          continue;
+        }
+        product(m, n, p_.depth, p_.q(batch, i), transpose(p_.k(batch, j)), Result<T>{weights_.get(), n}, false);
         for (int64_t r = 0; r < m; ++r) {
           compute_weights(batch, i + r, j, n, logsumexp[i + r], r * n);
           if (factors_[r] != 1) multiply_row(weights_.get() + r * n, n, factors_[r]);
           low_weights_.convert(r * n, n);
         }
-        product(n, p_.width, m, {low_weights_.data(), n, true}, g, dv + j * p_.width, true);
-        product(m, n, p_.width, g, transpose(p_.v(batch, j)), grads_.get(), false);
+        product(n, p_.width, m, {low_weights_.data(), n, true}, g, dv.row(j), true);
+        product(m, n, p_.width, g, transpose(p_.v(batch, j)), Result<T>{grads_.get(), n}, false);
         for (int64_t r = 0; r < m; ++r) {
           score_grad_row(grads_.get() + r * n, weights_.get() + r * n, n, delta_[i + r], p_.scale);
           const MaskRow<T> mask = p_.mask_row(batch, i + r, j);
           if (mask.excluded) clear_excluded(grads_.get() + r * n, n, mask);
           low_grads_.convert(r * n, n);
         }
-        product(m, p_.depth, n, {low_grads_.data(), n}, p_.k(batch, j), dq + i * p_.depth, true);
-        product(n, p_.depth, m, {low_grads_.data(), n, true}, p_.q(batch, i), dk + j * p_.depth, true);
+        product(m, p_.depth, n, {low_grads_.data(), n}, p_.k(batch, j), dq.row(i), true);
+        product(n, p_.depth, m, {low_grads_.data(), n, true}, p_.q(batch, i), dk.row(j), true);
       }
     }
   }
 
  private:
   static Operand<In> transpose(Operand<In> x) { return Forward<In, T, P>::transpose(x); }
+  // The same as the loop over rows, with weights whose columns are queries.
+  void add_columns(int64_t batch, int64_t i, int64_t m, int64_t j, int64_t n, Operand<In> g, const T* logsumexp,
+                   Result<T> dq, Result<T> dk, Result<T> dv) {
+    if constexpr (std::is_same_v<In, float> && std::is_same_v<T, float>) {
+      const int64_t step = column_step<T>(m);
+      T* const weights = weights_.get();
+      T* const grads = grads_.get();
+      T logs[kRows] = {};
+      std::copy_n(logsumexp, m, logs);
+      product(n, m, p_.depth, p_.k(batch, j), transpose(p_.q(batch, i)), Result<T>{weights, step}, false);
+      product(n, m, p_.width, p_.v(batch, j), transpose(g), Result<T>{grads, step}, false);
+      score_grad_columns({n, step, i + 1 - j, p_.causal}, m, p_.scale, logs, factors_, delta_.get() + i, weights,
+                         grads);
+      product(n, p_.width, m, {weights, step}, g, dv.row(j), true);
+      product(m, p_.depth, n, {grads, step, true}, p_.k(batch, j), dq.row(i), true);
+      product(n, p_.depth, m, {grads, step}, p_.q(batch, i), dk.row(j), true);
+    }
+  }
   // Replaces the products of a row's query and keys [j, j + n), which begin at element `at`, by their weights.
   void compute_weights(int64_t batch, int64_t row, int64_t j, int64_t n, T logsumexp, int64_t at) {
     T* const weights = weights_.get() + at;
     const int64_t visible = logsumexp == -std::numeric_limits<T>::infinity() ? 0 : p_.visible(row, j, n);
-    scale_row(weights, visible, p_.scale, p_.mask_row(batch, row, j));
-    exp_row(weights, visible, logsumexp);
-    std::fill(weights + visible, weights + n, T(0));
+    row_weights(weights, visible, n, p_.scale, p_.mask_row(batch, row, j), logsumexp);
   }
   // The factors of the weights of rows [i, i + m), of which `seen` columns are visible. Those of a row sum to 1, but
   // for the rounding of its logsumexp, which is large if all scores of the row are: where a mask of large numbers
   // excludes all keys, for example.
   void compute_factors(int64_t batch, int64_t i, int64_t m, int64_t seen, const T* logsumexp) {
     constexpr T kAccuracy = T(4e-6);
-    std::fill_n(factors_, m, T(1));
+    std::fill_n(factors_, kRows, T(1));
     const auto is_inaccurate = [](T log) {
       return std::isfinite(log) && std::abs(log) * std::numeric_limits<T>::epsilon() > kAccuracy;
     };
@@ -527,7 +467,7 @@ class Backward {
     T sums[kRows] = {};
     for (int64_t j = 0; j < seen && !cancel_requested(); j += kColumns) {
       const int64_t n = std::min(kColumns, seen - j);
-      product(m, n, p_.depth, p_.q(batch, i), transpose(p_.k(batch, j)), weights_.get(), false);
+      product(m, n, p_.depth, p_.q(batch, i), transpose(p_.k(batch, j)), Result<T>{weights_.get(), n}, false);
       for (int64_t r = 0; r < m; ++r) {
         compute_weights(batch, i + r, j, n, logsumexp[r], r * n);
         sums[r] += sum_of(weights_.get() + r * n, n);
