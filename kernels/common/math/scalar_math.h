@@ -12,6 +12,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/common/math/exponential.h"
 #include "kernels/common/math/vector_math.h"
 
 #ifdef __CUDACC__
@@ -277,7 +278,6 @@ TT_HOST_DEVICE T lcm(T a, T b) {
   TT_HOST_DEVICE double name(double x, double y) { return ::name(x, y); }
 TT_LIBM_1(sqrt)
 TT_LIBM_1(cbrt)
-TT_LIBM_1(exp)
 TT_LIBM_1(exp2)
 TT_LIBM_1(expm1)
 TT_LIBM_1(log)
@@ -304,6 +304,13 @@ TT_LIBM_2(hypot)
 TT_LIBM_2(nextafter)
 #undef TT_LIBM_1
 #undef TT_LIBM_2
+
+#ifdef __CUDACC__
+TT_HOST_DEVICE float exp(float x) { return ::expf(x); }
+#else
+TT_HOST_DEVICE float exp(float x) { return exponential(x); }
+#endif
+TT_HOST_DEVICE double exp(double x) { return ::exp(x); }
 
 TT_HOST_DEVICE float pow(float x, float y) { return ::powf(x, y); }
 TT_HOST_DEVICE double pow(double x, double y) { return ::pow(x, y); }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/common/math/exponential.h"
 #include "kernels/common/math/vector_math.h"
 #include "kernels/cpu/loops/clones.h"
 #include "kernels/cpu/loops/reduce_driver.h"
@@ -51,15 +52,23 @@ struct ExpTotal {
 };
 
 template <typename T>
+[[gnu::always_inline]] inline T exponential(T x) {
+  if constexpr (sizeof(T) == 4)
+    return math::exponential(x);
+  else
+    return std::exp(x);
+}
+
+template <typename T>
 TT_CLONES double sum_exp(const T* __restrict x, int64_t n, T shift) {
   constexpr int64_t kLanes = 128 / sizeof(T);
   T lane[kLanes] = {};
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    for (int64_t l = 0; l < kLanes; ++l) lane[l] += std::exp(x[i + l] - shift);
+    for (int64_t l = 0; l < kLanes; ++l) lane[l] += exponential(x[i + l] - shift);
   }
   double sum = 0;
-  for (; i < n; ++i) sum += std::exp(x[i] - shift);
+  for (; i < n; ++i) sum += exponential(x[i] - shift);
   for (int64_t l = 0; l < kLanes; ++l) sum += lane[l];
   return sum;
 }
@@ -80,11 +89,11 @@ TT_CLONES void sum_exp_columns(ExpTotal<T>* __restrict totals, const T* __restri
     // Shifts are 0 if the largest element is not finite.
     const T before = scale[j] - scale[j] == 0 ? scale[j] : T(0);
     shift[j] = largest[j] - largest[j] == 0 ? largest[j] : T(0);
-    scale[j] = std::exp(before - shift[j]);
+    scale[j] = exponential(before - shift[j]);
   }
   for (int64_t r = 0; r < rows; ++r) {
     const T* __restrict row = x + r * stride;
-    for (int64_t j = 0; j < cols; ++j) sum[j] += std::exp(row[j] - shift[j]);
+    for (int64_t j = 0; j < cols; ++j) sum[j] += exponential(row[j] - shift[j]);
   }
   for (int64_t j = 0; j < cols; ++j) {
     totals[j].largest = largest[j];

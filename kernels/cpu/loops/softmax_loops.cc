@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/common/math/exponential.h"
 #include "kernels/common/math/vector_math.h"
 #include "kernels/cpu/loops/clones.h"
 #include "kernels/cpu/loops/lanes.h"
@@ -17,7 +18,7 @@ constexpr int kLanes = 256 / sizeof(T);
 template <typename T>
 [[gnu::always_inline]] inline T exponential(T x) {
   if constexpr (sizeof(T) == 4)
-    return ::expf(x);
+    return math::exponential(x);
   else
     return ::exp(x);
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "kernels/common/math/exponential.h"
 #include "kernels/common/math/vector_math.h"
 #include "kernels/cpu/loops/clones.h"
 #include "kernels/cpu/loops/lanes.h"
@@ -63,26 +64,9 @@ struct MaskRow {
 template <typename T>
 inline constexpr T kInfinity = std::numeric_limits<T>::infinity();
 
-// exp(x) within 2 ulp, for all x: libmvec's function computes the lanes of -inf and below -87 one by one. Cody and
-// Waite's reduction and the polynomial of Cephes' expf. 2^n is two factors, because n reaches -150 for denormal
-// results.
 [[gnu::always_inline]] inline Lanes<float>::Vector exponentials(Lanes<float>::Vector x) {
-  using Vector = Lanes<float>::Vector;
   typedef int32_t Integers __attribute__((vector_size(64)));
-  constexpr float kRound = 12582912.0F;  // 1.5 * 2^23: the last bits of a sum with it are an integer
-  x = x < -104.0F ? Vector{} - 104.0F : x;
-  x = x > 89.0F ? Vector{} + 89.0F : x;
-  const Vector shifted = x * 1.44269504088896341F + kRound, n = shifted - kRound;
-  const Integers power = reinterpret_cast<Integers>(shifted) - reinterpret_cast<Integers>(Vector{} + kRound);
-  const Vector r = (x - n * 0.693359375F) - n * -2.12194440e-4F;
-  Vector p = r * 1.9875691500e-4F + 1.3981999507e-3F;
-  p = p * r + 8.3334519073e-3F;
-  p = p * r + 4.1665795894e-2F;
-  p = p * r + 1.6666665459e-1F;
-  p = p * r + 5.0000001201e-1F;
-  p = p * (r * r) + r + 1.0F;
-  const Integers half = power >> 1, rest = power - half;
-  return p * reinterpret_cast<Vector>((half + 127) << 23) * reinterpret_cast<Vector>((rest + 127) << 23);
+  return math::exponential_of<Lanes<float>::Vector, Integers>(x);
 }
 // row[i] = exp(row[i] - shift).
 [[gnu::always_inline]] inline void exp_row(float* __restrict row, int64_t n, float shift) {
