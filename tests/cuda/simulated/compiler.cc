@@ -24,6 +24,7 @@ constexpr const char* kPrelude = R"(
 #include <limits>
 #include <type_traits>
 #include "engine/schema/half.h"
+#include "kernels/common/math/exponential.h"
 #include "kernels/common/math/vector_math.h"
 using tt::BFloat16;
 using tt::Half;
