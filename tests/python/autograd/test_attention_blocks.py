@@ -108,7 +108,22 @@ def test_layout_of_gradients():
     assert torch.equal(whole, joined)
     for given, gradient in zip((q, k, v), parts):
         assert gradient.shape == given.shape
-        assert torch.equal(gradient.contiguous(), gradient)
+
+
+def test_clients_know_the_layout_of_gradients():
+    """Hooks, retained gradients and `grad` give gradients whose memory has the order that their strides name."""
+    seen = []
+    x = torch.randn(2, 40, 24, requires_grad=True)
+    q, k, v = (_heads(t, 2) for t in x.chunk(3, -1))
+    q.register_hook(lambda g: seen.append(g))
+    k.retain_grad()
+    loss = F.scaled_dot_product_attention(q, k, v, is_causal=True).square().sum()
+    seen.extend(torch.autograd.grad(loss, [q, v], retain_graph=True))
+    loss.backward()
+    for gradient in (*seen, k.grad):
+        memory = gradient.as_strided((gradient.numel(),), (1,))
+        ordered = gradient.permute(sorted(range(4), key=lambda d: -gradient.stride(d)))
+        assert torch.equal(memory, ordered.reshape(-1)) and memory.abs().sum() > 0
 
 
 def test_half():
