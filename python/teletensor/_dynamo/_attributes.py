@@ -28,7 +28,6 @@ from ._source import (
     INSTANCE_DICT,
     TUPLE_ITEM,
     TYPE_ATTRIBUTE,
-    Source,
     constant,
 )
 from ._values import (
@@ -62,6 +61,7 @@ from ._values import (
 from ._wrap import EQUAL_TYPES, is_namedtuple, is_structseq
 
 MISSING = object()
+_UNREAD = object()
 MODULE_HOOKS = {name: vars(Module)[name] for name in ("__getattr__", "__setattr__", "__delattr__")}  # unless the user replaces them
 _METHODS_IN_C = (types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinFunctionType)
 _PLAIN_GETTERS = tuple(
@@ -99,13 +99,23 @@ def _imports(code: types.CodeType) -> bool:
 
 
 class Attributes:
-    """A part of Executor."""
+    """A part of Executor.
+
+    Attributes:
+        class_attributes: what classes define, with guards, by class and name.
+    """
+
+    class_attributes: dict[tuple[type, str], Any]
 
     def class_attribute(self, cls: type, name: str) -> Any:
         """What a class defines under a name, with a guard."""
         if self.classes and self._is_written(cls, name):
             raise Break(f"{cls.__name__}.{name}, which the function has written")
-        found = lookup(cls, name)
+        key = cls, name
+        found = self.class_attributes.get(key, _UNREAD)
+        if found is not _UNREAD:
+            return found
+        found = self.class_attributes[key] = lookup(cls, name)
         if is_python_class(cls):
             if found is MISSING:
                 self.guards.check(CHECK_TYPE_MISSING, constant(cls), name)
@@ -126,7 +136,10 @@ class Attributes:
 
     def get_attribute(self, value: Value, name: str) -> Value:
         """value.name; raises Raised(AttributeError) if there is none."""
-        value = self.plain(self.real(value))
+        value = self.real(value)
+        if type(value) is ObjectValue:
+            return self.object_attribute(value, name)
+        value = self.plain(value)
         if isinstance(value, TensorValue):
             return self.tensor_attribute(value, name)
         if isinstance(value, ObjectValue):
@@ -374,9 +387,8 @@ class Attributes:
             self.guards.check(CHECK_NO_DICT, value.source)
             return None
         if name in own:
-            is_static = isinstance(value.original, Module)
-            return self.wrap(own[name], Source(DICT_ITEM, Source(INSTANCE_DICT, value.source, is_static=is_static), name))
-        self.guards.check(CHECK_MISSING, value.source.then(INSTANCE_DICT), name)
+            return self.wrap(own[name], value.source_of_dict.then(DICT_ITEM, name))
+        self.guards.check(CHECK_MISSING, value.source_of_dict, name)
         return None
 
     def _missing_attribute(self, value: ObjectValue, name: str) -> Value:
@@ -403,7 +415,7 @@ class Attributes:
                 if name in known.items:
                     return self.real(known.items[name][1])
                 continue
-            source = Source(DICT_ITEM, Source(INSTANCE_DICT, value.source, is_static=True), registry)
+            source = value.source_of_dict.then(DICT_ITEM, registry)
             if name in entries:
                 return self.wrap(entries[name], source.then(DICT_ITEM, name))
             self.guards.check(CHECK_MISSING, source, name)

@@ -9,6 +9,7 @@ import dis
 import functools
 import inspect
 import os
+import re
 import sys
 import types
 import typing
@@ -16,7 +17,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .. import _C, _functions, fx
-from ..fx.graph_module import GraphModule
+from ..fx.graph_module import GraphModule, LateGraphModule
 from ..nn import Module, dot_product_attention
 from . import _builtin_containers, _builtin_trees, _builtins, _handlers, _loaded_operators, _opcodes_311
 from ._attribute_writes import AttributeWrites
@@ -87,6 +88,7 @@ from ._wrap import Wrapping
 TABLES = {(3, 11): _opcodes_311.TABLE}  # the instructions, by version of Python
 _IMMUTABLE = (FunctionValue, MethodValue, PartialValue, SliceValue)
 _MAX_STEPS = 400_000
+_OTHER_THAN_LETTERS = re.compile(r"\W")
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
 
 
@@ -164,6 +166,7 @@ class Executor(
         self.keep: list[Any] = []
         self.written: dict[int, Value] = {}
         self.globals: dict[int, tuple[dict, dict[str, Value]]] = {}
+        self.class_attributes: dict[tuple[type, str], Any] = {}
         self.classes: dict[type, dict[str, Value]] = {}  # attributes that the function has written
         self.releases: list[Value] = []  # locks that are released at the end, in this order
         self.frame: Frame | None = None
@@ -198,7 +201,7 @@ class Executor(
 
     def add_input(self, value: TensorValue | SymbolValue, name: str) -> fx.Node:
         """Adds an input of the graph, after the other inputs."""
-        name = "L_" + "".join(c if c.isalnum() else "_" for c in name).strip("_") + "_"
+        name = f"L_{_OTHER_THAN_LETTERS.sub('_', name).strip('_')}_"
         anchor, graph = self._last_input, self.root_graph
         if anchor is None:
             first = next(iter(graph.nodes), None)
@@ -525,7 +528,8 @@ class Capture:
         graph, module = None, None
         if ex.calls or nodes:
             ex.graph.output(tuple(nodes))
-            module = GraphModule(ex.modules, ex.graph, "GraphModule")
+            make = LateGraphModule if self.options.reads_nodes else GraphModule
+            module = make(ex.modules, ex.graph, "GraphModule")
             inputs = [v.original for v in [*ex.inputs, *ex.computed]]
             if ex.trace is not None:
                 ex.trace.stop()

@@ -123,12 +123,11 @@ class Frame:
     def step(self) -> None:
         """Executes one instruction."""
         i = self.instructions[self.at]
-        if i.name not in ("PRECALL", "CALL"):
-            self.group = self.at
-        elif i.name == "PRECALL" and not self.keyword_names:
+        name = i.name
+        if name != "CALL" and (name != "PRECALL" or not self.keyword_names):
             self.group = self.at
         self.ex.count_step()
-        method = self.table.get(i.name)
+        method = self.table.get(name)
         if method is None:
             raise Break(f"the instruction {i.name} of Python's bytecode")
         self.at += 1

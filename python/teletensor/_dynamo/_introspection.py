@@ -14,8 +14,10 @@ _ATTRIBUTES = frozenset((
     "_getframe", "_current_frames", "_getframemodulename", "currentframe", "getouterframes", "extract_stack", "format_stack",
     "print_stack", "walk_stack",
 ))  # fmt: skip
-_ALWAYS = (builtins.locals, builtins.eval, builtins.exec)
-_WITHOUT_ARGUMENTS = (builtins.vars, builtins.dir)
+# Functions that read their caller's variables, by id; whether only calls without arguments do.
+_WHETHER_WITHOUT_ARGUMENTS = {
+    id(builtins.locals): False, id(builtins.eval): False, id(builtins.exec): False, id(builtins.vars): True, id(builtins.dir): True,
+}  # fmt: skip
 
 
 def sees_frames_of_callers(code: types.CodeType) -> bool:
@@ -38,10 +40,8 @@ def reason_to_run_plainly(code: types.CodeType, values: dict[str, Any]) -> str:
     of = values.get("__builtins__", builtins)
     of = of if isinstance(of, dict) else vars(of)
     for name in code.co_names:
-        value = values.get(name, of.get(name))
-        if any(value is f for f in _ALWAYS) and _loads(code, name, False):
-            return f"it calls {name}()"
-        if any(value is f for f in _WITHOUT_ARGUMENTS) and _loads(code, name, True):
+        without_arguments = _WHETHER_WITHOUT_ARGUMENTS.get(id(values.get(name, of.get(name))))
+        if without_arguments is not None and _loads(code, name, without_arguments):
             return f"it calls {name}()"
     return ""
 

@@ -97,9 +97,9 @@ def _load_const(f, i):
 def _load_fast(f, i):
     name = f.names[i.arg]
     value = f.load_local(name)
-    if not (isinstance(value, Lazy) and type(value.obj) is float):  # which often is only passed on
+    if type(value) is Lazy and type(value.obj) is not float:  # which often is only passed on
         f.locals[name] = value = f.ex.real(value)
-    f.push(value)
+    f.stack.append(value)
 
 
 @_op("STORE_FAST")

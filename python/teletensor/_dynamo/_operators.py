@@ -250,6 +250,8 @@ class Operators:
     def truth(self, value: Value) -> bool:
         """bool(value)"""
         value = self.real(value)
+        if type(value) is Constant and type(value.value) is bool:
+            return value.value
         value = self.as_number(value)
         if isinstance(value, SymbolValue) and value.is_unbacked:
             value = ConditionValue("!=", value, Constant(0))

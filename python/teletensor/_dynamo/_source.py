@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import abc
 import enum
-import functools
 import types
-from collections.abc import Callable
 from typing import Any
 
 # Kinds of nodes, as in python/bindings/frame_guards.h.
@@ -94,6 +92,9 @@ def constant(value: Any) -> Source:
     return Source(CONSTANT, None, value)
 
 
+_HASHABLE = frozenset((str, int, bool, type(None)))
+
+
 class Guards:
     """Collects the nodes of a _C.FrameGuards."""
 
@@ -104,33 +105,39 @@ class Guards:
         self._keep: list[Any] = []  # objects whose id is in a key
         self._names = names
 
-    def _add(self, kind: int, parent: int, obj: Any, index: int, text: Callable[[], str]) -> int:
-        hashable = isinstance(obj, (str, int, bool, type(None)))
-        key = (kind, parent, (type(obj), obj) if hashable else id(obj), index)
-        if key not in self._known:
-            self._known[key] = len(self.nodes)
-            self._keep.append(obj)
-            self.nodes.append((kind, parent, obj, index))
-            self.texts.append(text())
-        return self._known[key]
+    def _add(self, kind: int, parent: int, obj: Any, index: int) -> tuple[int, bool]:
+        """The number of a node, and whether it is new: its text is missing then."""
+        cls = type(obj)
+        key = (kind, parent, cls, obj, index) if cls in _HASHABLE else (kind, parent, None, id(obj), index)
+        number = len(self.nodes)
+        known = self._known.setdefault(key, number)
+        if known != number:
+            return known, False
+        self._keep.append(obj)
+        self.nodes.append((kind, parent, obj, index))
+        return number, True
 
     def node(self, source: Source) -> int:
         """The number of the node that loads a value."""
         known = source.node
         if known is None or known[0] is not self:
             parent = -1 if source.parent is None else self.node(source.parent)
-            text = functools.partial(source.text, self._names)
-            source.node = known = self, self._add(source.kind, parent, source.object, source.index, text)
+            number, is_new = self._add(source.kind, parent, source.object, source.index)
+            if is_new:
+                self.texts.append(source.text(self._names))
+            source.node = known = self, number
         return known[1]
 
     def check(self, kind: int, source: Source | None, obj: Any = None, index: int = 0) -> None:
         """Adds a check of a value."""
-        text = functools.partial(self._text, kind, source, obj, index)
-        self._add(kind, -1 if source is None else self.node(source), obj, index, text)
+        if self._add(kind, -1 if source is None else self.node(source), obj, index)[1]:
+            self.texts.append(self._text(kind, source, obj, index))
 
     def _text(self, kind: int, source: Source | None, obj: Any, index: int) -> str:
         name = source.text(self._names) if source else ""
         shown = obj
+        if type(obj) in _HASHABLE:
+            return _NAMES[kind].format(p=name, o=shown, i=index)[:300]
         if kind == CHECK_IS and hasattr(type(obj), "untyped_storage"):
             shown = "the same tensor"  # whose text would contain its values
         elif kind == CHECK_IS and isinstance(obj, dict):

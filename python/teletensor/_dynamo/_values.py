@@ -8,7 +8,8 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ._source import Source
+from ..nn.modules.module import Module
+from ._source import INSTANCE_DICT, Source
 
 serials = itertools.count()
 
@@ -409,10 +410,18 @@ class ObjectValue(Value):
         self.attributes: dict[str, Value] = {}
         self.moved: set[str] = set()  # attributes that were deleted and written again
         self.slots: dict[str, Value] = {}
+        self._source_of_dict: Source | None = None
 
     @property
     def cls(self) -> type:
         return self._cls
+
+    @property
+    def source_of_dict(self) -> Source:
+        """The source of the __dict__ of an object that exists; numbers in that of a module never become symbols."""
+        if self._source_of_dict is None:
+            self._source_of_dict = Source(INSTANCE_DICT, self.source, is_static=isinstance(self.original, Module))
+        return self._source_of_dict
 
 
 class ExceptionValue(Value):

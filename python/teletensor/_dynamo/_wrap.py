@@ -119,7 +119,7 @@ class Wrapping:
 
     def real(self, value: Value) -> Value:
         """The value itself, or that of an object that nothing has been read of."""
-        return self.wrap(value.obj, value.source) if isinstance(value, Lazy) else value
+        return self.wrap(value.obj, value.source) if type(value) is Lazy else value
 
     def wrap(self, obj: Any, source: Source) -> Value:
         """The value of an existing object. Adds guards on its type and, if it is immutable, on what it is."""

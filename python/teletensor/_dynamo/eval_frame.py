@@ -7,7 +7,9 @@ a cache of its own, which captures the rest of the function. Functions in Python
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import gc
 import itertools
 import os
 import threading
@@ -15,7 +17,7 @@ import traceback
 import types
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import _C
@@ -26,7 +28,7 @@ from ._attributes import STDLIB
 from ._backends import lookup_backend
 from ._capture import Capture, Entry, Failed, GraphBreak, can_compile, plain_rest
 from ._introspection import names_lines_of_callers, reason_to_run_plainly
-from ._logs import counters, log
+from ._logs import counters, is_enabled, log
 from ._sizes import SizeHistory
 from ._source import CHECK_MODES, Guards
 from ._stance import current_stance, is_disabled
@@ -85,8 +87,16 @@ class Compiler:
     @property
     def may_contain_steps(self) -> bool:
         """Whether graphs may contain backward passes and steps of optimizers."""
+        return self._backend_has("contains_steps")
+
+    @property
+    def reads_nodes(self) -> bool:
+        """Whether only the backend sees graphs, and reads their nodes instead of their code."""
+        return self.on_capture is None and self._backend_has("reads_nodes")
+
+    def _backend_has(self, property_: str) -> bool:
         force = current_stance().force_backend
-        return bool(getattr(lookup_backend(self.backend if force is None else force), "contains_steps", False))
+        return bool(getattr(lookup_backend(self.backend if force is None else force), property_, False))
 
     @staticmethod
     def raise_break(broken: GraphBreak) -> None:
@@ -96,8 +106,10 @@ class Compiler:
         """What the backend makes of a graph, as a function of the tuple of inputs."""
         counters["stats"]["unique_graphs"] += 1
         counters["stats"]["calls_captured"] += ex.calls
-        log("graph_code", module.code)
-        log("graph", str(module.graph))
+        if is_enabled("graph_code"):
+            log("graph_code", module.code)
+        if is_enabled("graph"):
+            log("graph", str(module.graph))
         force = current_stance().force_backend
         backend = lookup_backend(self.backend if force is None else force)
         try:
@@ -184,7 +196,7 @@ class Compiler:
                 )
             counters["recompile_limit"][entry.code.co_qualname] += 1
             return plain(slots)
-        with _lock:
+        with _lock, without_collections():
             function = self._compile(entry, slots, plain, state)
         return function(slots)
 
@@ -235,7 +247,8 @@ class Compiler:
             log("graph_breaks", f"{broken.reason}\n  at {broken.where}")
             if self.on_capture:
                 self.on_capture.broke(broken)
-        log("guards", f"{entry.code.co_qualname}:\n" + "\n".join(f"  {text}" for text in guards.texts))
+        if is_enabled("guards"):
+            log("guards", f"{entry.code.co_qualname}:\n" + "\n".join(f"  {text}" for text in guards.texts))
         checked = _C.FrameGuards(guards.nodes, inputs)
         if not checked.check(slots):
             # A condition that no later call can fulfil either, such as arguments that share memory.
@@ -245,6 +258,18 @@ class Compiler:
         found = checked.inputs()  # before another thread checks these guards
         self.cache(entry, state.owner).add(checked, function)
         return lambda slots: function(slots, found)
+
+
+@contextlib.contextmanager
+def without_collections() -> Iterator[None]:
+    """Pauses automatic garbage collections: a capture makes many objects that stay until its end, which every collection visits."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _ignoring_inputs(plain: Callable) -> Callable:

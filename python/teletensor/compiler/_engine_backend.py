@@ -40,6 +40,7 @@ def engine(gm: Any, inputs: Sequence[Tensor]) -> Callable:
 
 
 engine.contains_steps = True
+engine.reads_nodes = True
 
 for _name in ("inductor", "teletensor"):
     register_backend(engine, _name)

@@ -21,6 +21,7 @@ Target = Any  # a callable for call_function, otherwise a name
 Argument = Any  # a Node, a constant, or a container of both
 
 base_types = (str, int, float, bool, complex, dtype, Tensor, device)
+_SCALARS = frozenset((str, int, float, bool, type(None), dtype, Tensor, device))
 _legal_ops = dict.fromkeys(["placeholder", "call_method", "call_module", "call_function", "get_attr", "output", "root"])
 
 _side_effectful_functions: set[Callable] = {operator.setitem, _assert, _check, _check_index, _check_value}
@@ -423,6 +424,8 @@ class Node:
 
 def map_aggregate(a: Argument, fn: Callable[[Argument], Argument]) -> Argument:
     """Applies a function to each element of nested tuples, lists, dicts, slices and ranges; lists and dicts become immutable."""
+    if type(a) in _SCALARS:
+        return fn(a)
     if isinstance(a, tuple):
         items = [map_aggregate(v, fn) for v in a]
         return type(a)(*items) if hasattr(a, "_fields") else _same_tuple(a, items)
