@@ -9,23 +9,26 @@
 namespace tt::autograd::formulas {
 
 Tensors attention_grad(const Tensor& g, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
-                       const Tensor& output, const Tensor& logsumexp, bool is_causal, double scale, bool allow_cudnn) {
+                       const Tensor& output, const Tensor& logsumexp, bool is_causal, double scale, bool allow_cudnn,
+                       std::optional<double> excluded, bool rounds) {
   if (!Context::current().grad_enabled) {
-    return ops::attention_backward(g, query, key, value, mask, output, logsumexp, is_causal, scale, allow_cudnn);
+    return ops::attention_backward(g, query, key, value, mask, output, logsumexp, is_causal, scale, allow_cudnn,
+                                   excluded, rounds);
   }
   Tensor scores = ops::mul(ops::matmul(query, ops::transpose(key, -2, -1)), scale);
   if (mask) {
-    scores = mask.dtype() == DType::kBool ? ops::masked_fill(scores, mask, -HUGE_VAL) : ops::add(scores, mask);
+    scores = mask.dtype() == DType::kBool ? ops::masked_fill(scores, mask, excluded.value_or(-HUGE_VAL))
+                                          : ops::add(scores, mask);
   }
   if (is_causal) {
     const Tensor every = ops::ones(Sizes{query.size(-2), key.size(-2)}, DType::kBool, query.device());
     scores = ops::masked_fill(scores, ops::logical_not(ops::tril(every, 0)), -HUGE_VAL);
   }
   // Rows that the mask excludes have weights of 0. Their softmax would be NaN, and so would its derivatives.
-  const Tensor excluded = mask ? ops::all(ops::eq(scores, -HUGE_VAL), Sizes{-1}, true) : Tensor();
-  if (mask) scores = ops::masked_fill(scores, excluded, 0.0);
+  const Tensor empty_rows = mask ? ops::all(ops::eq(scores, -HUGE_VAL), Sizes{-1}, true) : Tensor();
+  if (mask) scores = ops::masked_fill(scores, empty_rows, 0.0);
   Tensor weights = ops::softmax(scores, -1, std::nullopt);
-  if (mask) weights = ops::masked_fill(weights, excluded, 0.0);
+  if (mask) weights = ops::masked_fill(weights, empty_rows, 0.0);
   const Tensor weight_grad = ops::matmul(g, ops::transpose(value, -2, -1));
   const Tensor score_grad = ops::mul(ops::softmax_backward(weight_grad, weights, -1), scale);
   return {ops::matmul(score_grad, key), ops::matmul(ops::transpose(score_grad, -2, -1), query),

@@ -54,9 +54,9 @@ struct Attended {
   Tensor logsumexp;  // of each row of scores, as a column; -inf if all scores are
 };
 
-// Attention with a mask that is added, or a bool mask that is true for scores that -inf replaces.
+// Attention with a mask that is added, or a bool mask that is true for scores that `excluded` replaces.
 Attended in_blocks(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool is_causal,
-                   double factor, bool allow_cudnn) {
+                   double factor, bool allow_cudnn, std::optional<double> excluded = {}, bool rounds = false) {
   const Sizes result = shape_rules::attention(Arg(query.get()), Arg(key.get()), Arg(value.get()), Arg(mask.get()));
   const Sizes batch_shape(result.begin(), result.end() - 2);
   Sizes batches{1, 1};
@@ -67,9 +67,9 @@ Attended in_blocks(const Tensor& query, const Tensor& key, const Tensor& value, 
     scores.insert(scores.end(), {query.size(-2), key.size(-2)});
     bias = as_batches(ops::expand(mask, scores), batch_shape, batches);
   }
-  const Tensors outputs =
-      ops::attention_forward(as_batches(query, batch_shape, batches), as_batches(key, batch_shape, batches),
-                             as_batches(value, batch_shape, batches), bias, is_causal, factor, allow_cudnn);
+  const Tensors outputs = ops::attention_forward(
+      as_batches(query, batch_shape, batches), as_batches(key, batch_shape, batches),
+      as_batches(value, batch_shape, batches), bias, is_causal, factor, allow_cudnn, excluded, rounds);
   Sizes column = result;
   column.back() = 1;
   return {ops::reshape(outputs[0], result), ops::reshape(outputs[1], column)};
@@ -86,17 +86,22 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
       .result;
 }
 
-Tensor attention_with_nan(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
-                          double scale) {
-  if (mask && mask.meta().requires_grad) {
+Tensor attention_with_nan(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, double scale,
+                          std::optional<double> excluded) {
+  const bool is_cpu = query.device().type == DeviceType::kCPU || query.device().type == DeviceType::kMeta;
+  const bool selects = mask && mask.dtype() == DType::kBool;
+  if (mask && (mask.meta().requires_grad || (selects && excluded && !is_cpu))) {
     const Tensor scores = ops::matmul(ops::mul(query, scale), ops::transpose(key, -2, -1));
-    return ops::matmul(ops::softmax(ops::add(scores, mask), -1, std::nullopt), value);
+    const Tensor changed =
+        selects ? ops::masked_fill(scores, mask, excluded.value_or(-HUGE_VAL)) : ops::add(scores, mask);
+    return ops::matmul(ops::softmax(changed, -1, std::nullopt), value);
   }
   // The kernels of other devices add masks. Scores that are NaN stay NaN there.
-  const bool selects = query.device().type == DeviceType::kCPU || query.device().type == DeviceType::kMeta;
-  const bool adds = mask && mask.dtype() == DType::kBool && !selects;
-  const Tensor given = adds ? added_mask(ops::logical_not(mask), query.dtype()) : mask;
-  const auto [result, logsumexp] = in_blocks(query, key, value, given, /*is_causal=*/false, scale, false);
+  const Tensor given = selects && !is_cpu ? added_mask(ops::logical_not(mask), query.dtype()) : mask;
+  // Single calls round sums with a mask: of large numbers, to equal ones.
+  const bool rounds = is_cpu && mask && !selects && item_size(query.dtype()) == 2;
+  const auto [result, logsumexp] =
+      in_blocks(query, key, value, given, /*is_causal=*/false, scale, false, excluded, rounds);
   if (key.size(-2) == 0) return result;  // sums of nothing
   const Tensor is_masked = ops::eq(logsumexp, -HUGE_VAL);
   const Tensor ones = ops::ones(is_masked.sizes(), query.dtype(), query.device());

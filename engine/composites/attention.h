@@ -10,9 +10,9 @@ namespace tt::composites {
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
                                     bool is_causal, std::optional<double> scale, bool allow_cudnn);
 
-// The same with a mask of the query's dtype that is added, or a bool mask that is true for scores that -inf replaces,
-// except that rows whose scores are all -inf, by the mask or not, give NaN, and gradients with NaN.
-Tensor attention_with_nan(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
-                          double scale);
+// The same with a mask of the query's dtype that is added, or a bool mask that is true for scores that `excluded`, or
+// -inf, replaces, except that rows whose scores are all -inf, by the mask or not, give NaN, and gradients with NaN.
+Tensor attention_with_nan(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, double scale,
+                          std::optional<double> excluded);
 
 }  // namespace tt::composites

@@ -130,11 +130,11 @@ def batch_norm(input, running_mean, running_var, weight, bias, training: bool, e
     return affine(value, per_channel(weight, n), per_channel(bias, n))
 
 
-def softmax_attention(query, key, value, mask, scale: float):
-    """softmax(query key^T scale + mask) value; -inf replaces the scores where a bool mask is true."""
+def softmax_attention(query, key, value, mask, scale: float, excluded: float | None = None):
+    """softmax(query key^T scale + mask) value; `excluded` replaces the scores where a bool mask is true."""
     scores = np.matmul(query, np.swapaxes(key, -2, -1)) * scale
     if mask is not None:
-        scores = np.where(mask, -np.inf, scores) if mask.dtype == bool else scores + mask
+        scores = np.where(mask, -np.inf if excluded is None else excluded, scores) if mask.dtype == bool else scores + mask
     return np.matmul(scipy.special.softmax(scores, -1), value)
 
 
@@ -444,7 +444,7 @@ def attention(query, key, value, mask, is_causal: bool, scale):
     return np.where(total > 0, shares / np.where(total > 0, total, 1), 0) @ value
 
 
-def attention_forward(query, key, value, mask, is_causal: bool, scale: float):
+def attention_forward(query, key, value, mask, is_causal: bool, scale: float, _excluded: float | None = None):
     """Attention, and the logarithm of each row's sum."""
     scores = query @ np.swapaxes(key, -1, -2) * scale + (0 if mask is None else mask)
     if is_causal:

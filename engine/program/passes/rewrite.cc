@@ -47,6 +47,7 @@ class Types {
   Slot slot(const char* name) const { return match_.tensors.at(name); }
   const TensorMeta& of(const char* name) const { return types_.of(slot(name)); }
   bool has(const char* name) const { return match_.tensors.contains(name); }
+  bool has_number(const char* name) const { return match_.numbers.contains(name); }
   double number(const char* name) const { return match_.numbers.at(name); }
   // 1 if the pattern has matched without the number.
   double factor(const char* name) const {
@@ -160,30 +161,42 @@ bool swaps_last(const Types& types, const char* tensor) {
   return a && b && std::min(*a, *b) == last - 1 && std::max(*a, *b) == last;
 }
 
+bool is_on_cpu(const Types& types) { return types.of("q").device.type == DeviceType::kCPU; }
+
 // A mask of scores that no gradient is recorded of, and that broadcasts to them.
 bool is_mask(const Types& types, const char* name) {
   const TensorMeta& mask = types.of(name);
   return !mask.requires_grad && mask.dim() >= 2 && mask.dim() <= types.of("q").dim();
 }
 
-// A mask that is added. Those of 16 bits stay, whose sums with scores single calls round: large numbers to equal ones.
-bool is_added(const Types& types) {
-  const DType dtype = types.of("q").dtype;
-  return is_mask(types, "mask") && types.of("mask").dtype == dtype && item_size(dtype) > 2;
+// The largest finite number of a floating dtype.
+double largest(DType dtype) {
+  if (dtype == DType::kFloat16) return 65504;
+  if (dtype == DType::kBFloat16) return 0x1.fep127;
+  return dtype == DType::kFloat64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
 }
 
-// Whether the weights are computed in a dtype that has all values of that of the queries.
+// A bool mask of scores that -inf or a finite number replaces. The kernels of other devices than the CPU add masks.
+bool is_selection(const Types& types, const char* name) {
+  const double fill = types.number("$fill");
+  return is_mask(types, name) && types.of(name).dtype == DType::kBool && is_on_cpu(types) &&
+         (fill == -HUGE_VAL || std::abs(fill) <= largest(types.of("q").dtype));
+}
+
+// A mask that is added. Single calls round sums of 16 bits: scores and large numbers to equal ones. Only the CPU's
+// kernels do.
+bool is_added(const Types& types) {
+  const DType dtype = types.of("q").dtype;
+  return is_mask(types, "mask") && types.of("mask").dtype == dtype && (item_size(dtype) > 2 || is_on_cpu(types));
+}
+
+// Whether the weights are computed in a dtype that has all values of that of the queries, and float32 at least.
 bool has_wide_weights(const Types& types) {
   if (!types.has_argument("@wide")) return true;
   const Arg& wide = types.argument("@wide");
   if (wide.kind != Arg::Kind::kInt) return false;
   const auto dtype = static_cast<DType>(wide.integer);
   return dtype == DType::kFloat64 || (dtype == DType::kFloat32 && types.of("q").dtype != DType::kFloat64);
-}
-
-// A bool mask, which the kernels of other devices than the CPU add.
-bool is_selection(const Types& types, const char* name) {
-  return is_mask(types, name) && types.of(name).dtype == DType::kBool && types.of("q").device.type == DeviceType::kCPU;
 }
 
 // The weights of the values sum to 1 over the rows of the keys. `kt` is what the pattern calls keys that are transposed
@@ -218,6 +231,7 @@ std::optional<Replacement> attention(const Types& types) {
     made.args.push_back(Arg());
   }
   made.args.push_back(Arg(scale));
+  if (types.has_number("$fill") && types.number("$fill") != -HUGE_VAL) made.args.push_back(Arg(types.number("$fill")));
   return made;
 }
 
@@ -278,7 +292,7 @@ const Rules& rules() {
       const std::string weights =
           absl::StrCat(factors,
                        "s = matmul(q_, k_) | bmm(q_, k_) x = mul(s, $scale) | div(s, $divisor) | s "
-                       "m = masked_fill(x, excluded, -inf) | where(excluded, -inf, x) | where(allowed, x, -inf) | "
+                       "m = masked_fill(x, excluded, $fill) | where(excluded, $fill, x) | where(allowed, x, $fill) | "
                        "add(x, mask) | x ",
                        "w = softmax(m, D) | to_dtype(softmax(m, D, @wide), @narrow) | "
                        "to_dtype(softmax(to_dtype(m, @wide), D), @narrow) ");

@@ -81,14 +81,17 @@ class GradientBuffer {
 template <typename In, typename T>
 struct Problem : AttentionShape {
   Tensor query, key, value, mask;
-  T scale;
+  T scale, replacement;
+  void (*round)(T* row, int64_t n) = nullptr;
 
-  Problem(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& m, bool is_causal, double factor)
+  Problem(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& m, bool is_causal, double factor,
+          std::optional<double> excluded)
       : AttentionShape(q, k, v, is_causal),
         query(with_contiguous_rows(q, kDTypeOf<In>)),
         key(with_contiguous_rows(k, kDTypeOf<In>)),
         value(with_contiguous_rows(v, kDTypeOf<In>)),
-        scale(static_cast<T>(factor)) {
+        scale(static_cast<T>(factor)),
+        replacement(static_cast<T>(excluded.value_or(-HUGE_VAL))) {
     if (m) mask = m.dtype() == kDTypeOf<T> || m.dtype() == DType::kBool ? m : converted_mask(m, kDTypeOf<T>);
     check(std::max(depth, width) <= INT_MAX, "heads of ", std::max(depth, width), " elements are too large");
     check_countable(columns, depth + width);
@@ -105,8 +108,8 @@ struct Problem : AttentionShape {
     if (!mask) return {};
     const int64_t at = batch / heads * mask.stride(0) + batch % heads * mask.stride(1) + row * mask.stride(2) +
                        column * mask.stride(3);
-    if (mask.dtype() == DType::kBool) return {nullptr, mask.template data_as<bool>() + at, mask.stride(3)};
-    return {mask.template data_as<T>() + at, nullptr, mask.stride(3)};
+    if (mask.dtype() == DType::kBool) return {nullptr, mask.template data_as<bool>() + at, mask.stride(3), replacement};
+    return {mask.template data_as<T>() + at, nullptr, mask.stride(3), replacement, round};
   }
   // The multiplications of products of `m` rows with all columns, of `depths` elements in all.
   double work(int64_t m, int64_t depths) const {
@@ -134,10 +137,12 @@ void with_types(const AttentionShape& shape, DType dtype, F&& f) {
 }  // namespace
 
 void attention_forward(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool is_causal,
-                       double scale, bool /*allow_cudnn*/, Tensor& output, Tensor& logsumexp) {
+                       double scale, bool /*allow_cudnn*/, std::optional<double> excluded, bool rounds, Tensor& output,
+                       Tensor& logsumexp) {
   AccumulateBuffer sums(logsumexp, accumulate_type(query.dtype()));
   with_types({query, key, value, is_causal}, query.dtype(), [&]<typename Out, typename In, typename T>() {
-    const Problem<In, T> p(query, key, value, mask, is_causal, scale);
+    Problem<In, T> p(query, key, value, mask, is_causal, scale, excluded);
+    if (rounds) p.round = &round_row<Out, T>;
     const int64_t blocks = (p.rows + kRows - 1) / kRows;
     Out* const out = output.data_as<Out>();
     T* const logs = sums.tensor().data_as<T>();
@@ -154,10 +159,12 @@ void attention_forward(const Tensor& query, const Tensor& key, const Tensor& val
 
 void attention_backward(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
                         const Tensor& mask, const Tensor& output, const Tensor& logsumexp, bool is_causal, double scale,
-                        bool /*allow_cudnn*/, Tensor& query_grad, Tensor& key_grad, Tensor& value_grad) {
+                        bool /*allow_cudnn*/, std::optional<double> excluded, bool rounds, Tensor& query_grad,
+                        Tensor& key_grad, Tensor& value_grad) {
   const GradientBuffer dq(query_grad), dk(key_grad), dv(value_grad);
   with_types({query, key, value, is_causal}, query.dtype(), [&]<typename Out, typename In, typename T>() {
-    const Problem<In, T> p(query, key, value, mask, is_causal, scale);
+    Problem<In, T> p(query, key, value, mask, is_causal, scale, excluded);
+    if (rounds) p.round = &round_row<Out, T>;
     const Tensor g = with_contiguous_rows(grad, kDTypeOf<In>), y = with_contiguous_rows(output, kDTypeOf<In>),
                  logs = contiguous_as(logsumexp, kDTypeOf<T>);
     for (const GradientBuffer* each : {&dq, &dk, &dv}) each->zero<T>();

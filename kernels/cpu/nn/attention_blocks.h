@@ -319,14 +319,14 @@ class Forward {
   static Operand<In> transpose(Operand<In> x) { return {x.data, x.step, !x.transposed}; }
 
  private:
-  // The number of columns from j on, at most n, up to the last one that the mask leaves to a row, and at least 1: a
-  // cache of keys is usually longer than its contents. The values behind it have weights of 0, which change nothing
+  // The number of columns from j on, at most n, up to the last one that a mask of -inf leaves to a row, and at least 1:
+  // a cache of keys is usually longer than its contents. The values behind it have weights of 0, which change nothing
   // unless one of the values is infinite or NaN: n then.
   int64_t attended(int64_t batch, int64_t i, int64_t m, int64_t j, int64_t n) const {
     int64_t end = 1;
     for (int64_t r = 0; r < m && end < n; ++r) {
       const MaskRow<T> mask = p_.mask_row(batch, i + r, j);
-      if (!mask.excluded) return n;
+      if (!mask.excluded || mask.value != -std::numeric_limits<T>::infinity()) return n;
       int64_t last = n;
       while (last > end && mask.excluded[(last - 1) * mask.step]) --last;
       end = last;

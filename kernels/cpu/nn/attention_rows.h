@@ -53,16 +53,24 @@ template <typename T, typename Step, typename Last, typename Join>
   return lanes[0];
 }
 // The mask of a row of scores, whose entries are `step` elements apart: numbers that are added, or which scores are
-// replaced by -inf whatever they are. Neither: no mask.
+// replaced by `value` whatever they are. Neither: no mask. Sums with numbers are passed to `round` if it is set.
 template <typename T>
 struct MaskRow {
   const T* added = nullptr;
   const bool* excluded = nullptr;
   int64_t step = 0;
+  T value = -std::numeric_limits<T>::infinity();
+  void (*round)(T* row, int64_t n) = nullptr;
 };
 
 template <typename T>
 inline constexpr T kInfinity = std::numeric_limits<T>::infinity();
+
+// Rounds numbers to a type of 16 bits, as single calls do that store them.
+template <typename Low, typename T>
+TT_CLONES void round_row(T* __restrict row, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) row[i] = static_cast<T>(static_cast<Low>(row[i]));
+}
 
 [[gnu::always_inline]] inline Lanes<float>::Vector exponentials(Lanes<float>::Vector x) {
   typedef int32_t Integers __attribute__((vector_size(64)));
@@ -95,8 +103,10 @@ template <typename T>
                                              MaskRow<T> mask) {
   if (mask.added) {
     for (int64_t i = 0; i < visible; ++i) row[i] = row[i] * scale + mask.added[i * mask.step];
+    if (mask.round) mask.round(row, visible);
   } else if (mask.excluded) {
-    for (int64_t i = 0; i < visible; ++i) row[i] = mask.excluded[i * mask.step] ? -kInfinity<T> : row[i] * scale;
+    const T value = mask.value;
+    for (int64_t i = 0; i < visible; ++i) row[i] = mask.excluded[i * mask.step] ? value : row[i] * scale;
   } else {
     for (int64_t i = 0; i < end; ++i) row[i] *= scale;
   }

@@ -3,6 +3,7 @@
 // "Self-attention does not need O(n^2) memory", 2021). cuBLASLt computes the products. Scores of 16-bit floats, and
 // sums over blocks, are float32.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "engine/session/context.h"
@@ -273,10 +274,19 @@ void backward(const Problem& p, const Tensor& grad, const Tensor& output, const 
   });
 }
 
+// Only the CPU's kernels select scores, and round sums with masks.
+void check_added(const Tensor& mask, std::optional<double> excluded, bool rounds) {
+  check(ErrorKind::kNotImplemented, !mask || mask.dtype() != DType::kBool,
+        "expected a mask that is added on a GPU, got a bool mask");
+  check(ErrorKind::kNotImplemented, !excluded && !rounds, "expected neither excluded nor rounds on a GPU");
+}
+
 }  // namespace
 
 void attention_forward(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool is_causal,
-                       double scale, bool allow_cudnn, Tensor& output, Tensor& logsumexp) {
+                       double scale, bool allow_cudnn, std::optional<double> excluded, bool rounds, Tensor& output,
+                       Tensor& logsumexp) {
+  check_added(mask, excluded, rounds);
   if (logsumexp.numel() == 0) return;
   if (allow_cudnn && attend_by_library(query, key, value, mask, is_causal, scale, output, logsumexp)) return;
   const Problem p(query, key, value, mask, is_causal, scale);
@@ -289,7 +299,9 @@ void attention_forward(const Tensor& query, const Tensor& key, const Tensor& val
 
 void attention_backward(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
                         const Tensor& mask, const Tensor& output, const Tensor& logsumexp, bool is_causal, double scale,
-                        bool allow_cudnn, Tensor& query_grad, Tensor& key_grad, Tensor& value_grad) {
+                        bool allow_cudnn, std::optional<double> excluded, bool rounds, Tensor& query_grad,
+                        Tensor& key_grad, Tensor& value_grad) {
+  check_added(mask, excluded, rounds);
   if (allow_cudnn && differentiate_by_library(grad, query, key, value, mask, output, logsumexp, is_causal, scale,
                                               query_grad, key_grad, value_grad)) {
     return;

@@ -337,16 +337,6 @@ def test_attention_in_16_bits(f, dtype):
         torch.testing.assert_close(a.double(), b, **tolerance)
 
 
-def test_sums_with_masks_in_16_bits_stay():
-    """Single calls round such sums: rows that large numbers exclude have equal weights."""
-    f = lambda q, k, v, m: (q @ k.transpose(-2, -1) + m).softmax(-1) @ v  # noqa: E731
-    q, k, v = (torch.randn(B, H, T, D).half() for _ in range(3))
-    mask = torch.full((T, T), torch.finfo(torch.float16).min).half()
-    program = trace(f, q, k, v, mask)
-    assert "softmax_attention(" not in program.explain(q, k, v, mask)
-    torch.testing.assert_close(program(q, k, v, mask), f(q, k, v, mask))
-
-
 @pytest.mark.parametrize("number", [torch.finfo(torch.float32).min, -1e9, -10000.0, -300.0])
 @pytest.mark.parametrize("t", [5, 300])
 def test_gradients_of_rows_that_a_mask_of_large_numbers_excludes(number, t):
@@ -364,3 +354,68 @@ def test_gradients_of_rows_that_a_mask_of_large_numbers_excludes(number, t):
     torch.testing.assert_close(got, expected, rtol=1e-3, atol=1e-4)
     for a, b in zip(*(torch.autograd.grad(y.sin().sum(), (q, k, v)) for y in (got, expected))):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
+
+
+def fills(number):
+    return {
+        "masked_fill": lambda q, k, v, m: (q @ k.transpose(-2, -1) * 0.5).masked_fill(m, number).softmax(-1) @ v,
+        "where": lambda q, k, v, m: torch.where(m, number, q @ k.transpose(-2, -1) * 0.5).softmax(-1) @ v,
+        "allowed": lambda q, k, v, m: torch.where(~m, q @ k.transpose(-2, -1) * 0.5, number).softmax(-1) @ v,
+    }
+
+
+@pytest.mark.parametrize("form", ["masked_fill", "where", "allowed"])
+@pytest.mark.parametrize("number", ["min", -1e9, -1e4, -5.5, 0.0, 3.0])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("t", [5, 300])
+def test_masks_that_other_numbers_than_minus_infinity_fill(form, number, dtype, t):
+    """Rows without a key that is left are means of all values; scores that are not finite are replaced, too."""
+    number = torch.finfo(dtype).min if number == "min" else number
+    if dtype == torch.float16 and number == -1e9:
+        number = -6e4
+    f = fills(number)[form]
+    q, k, v = (torch.randn(2, 2, t, 8, dtype=dtype, requires_grad=True) for _ in range(3))
+    mask = torch.rand(2, 1, t, t) < 0.5
+    mask[0, 0, :3] = True
+    mask[1, 0, :, t // 2 :] = True  # the end of a cache of keys
+    with torch.no_grad():
+        k[1, 1, -1, 0] = math.nan
+    program = trace(f, q, k, v, mask)
+    assert "softmax_attention(" in program.explain(q, k, v, mask).split("# after rewrite")[1]
+    wide = [x.detach() if dtype == torch.float64 else x.detach().float() for x in (q, k, v)]
+    wide = [x.requires_grad_() for x in wide]
+    got, want = program(q, k, v, mask), f(*wide, mask)
+    assert got.dtype == dtype and want.isfinite().all()
+    size = {torch.float16: 1e-2, torch.bfloat16: 6e-2}.get(dtype, 1e-4)
+    torch.testing.assert_close(got.to(want.dtype), want, rtol=size, atol=size)
+    for a, b in zip(*(torch.autograd.grad(y.sin()[..., :1].sum(), x) for y, x in ((got, (q, k, v)), (want, wide)))):
+        torch.testing.assert_close(a.to(b.dtype)[0], b[0], rtol=size, atol=size * max(1.0, b[0].abs().max().item()))
+
+
+def test_fills_that_the_dtype_does_not_have_stay():
+    for number in (math.nan, math.inf, 3.4e38):
+        q, k, v = (torch.randn(B, H, T, D, dtype=torch.bfloat16) for _ in range(3))
+        f = lambda q, k, v: torch.where(tril() == 0, number, q @ k.transpose(-2, -1)).softmax(-1) @ v  # noqa: B023, E731
+        assert "softmax_attention(" not in trace(f, q, k, v).explain(q, k, v)
+
+
+@pytest.mark.parametrize("number", ["min", -10000.0, -30.0])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("t", [5, 300])
+def test_sums_with_masks_in_16_bits(number, dtype, t):
+    """Single calls round such sums: rows that large numbers exclude have equal weights."""
+
+    def f(q, k, v, mask):
+        return (q @ k.transpose(-2, -1) * 0.5 + mask).softmax(-1) @ v
+
+    q, k, v = (torch.randn(2, 2, t, 8, dtype=dtype, requires_grad=True) for _ in range(3))
+    mask = torch.zeros(t, t).masked_fill(torch.rand(t, t) < 0.3, torch.finfo(dtype).min if number == "min" else number)
+    mask[:3] = mask.min()
+    mask = mask.to(dtype)
+    program = trace(f, q, k, v, mask)
+    assert "softmax_attention(" in program.explain(q, k, v, mask)
+    got, want = program(q, k, v, mask), f(q, k, v, mask)
+    size = {torch.float16: 1e-2, torch.bfloat16: 8e-2}[dtype]
+    torch.testing.assert_close(got.float(), want.float(), rtol=size, atol=size)
+    for a, b in zip(*(torch.autograd.grad(y.float().sin().sum(), (q, k, v)) for y in (got, want))):
+        torch.testing.assert_close(a.float(), b.float(), rtol=size, atol=size * max(1.0, b.float().abs().max().item()))
