@@ -40,7 +40,8 @@ _SELECTING = ("-input", "abs(input)", "copysign(input, other)", "input < 0 ? T(0
               "minimum(input, other)")  # fmt: skip
 
 # Headers in kernels/ that define loops of single functions for floating types.
-LOOPS = ("cpu/isa/loops.h", "cpu/isa/special_loops.h", "cpu/isa/gamma_loops.h", "cpu/isa/polynomial_loops.h")
+LOOPS = ("cpu/isa/loops.h", "cpu/isa/special_loops.h", "cpu/isa/gamma_loops.h", "cpu/isa/polynomial_loops.h",
+         "cpu/isa/activation_loops.h")  # fmt: skip
 
 
 def loops(headers: str) -> set[str]:
