@@ -54,6 +54,50 @@ def lazy_attributes(
     return get, names_of
 
 
+def lazy_module(namespace: dict[str, Any], module: str, names: Mapping[str, str] | None = None) -> tuple[Callable, Callable]:
+    """Returns the functions __getattr__ and __dir__ of a package whose names one of its modules defines.
+
+    The module is imported when a name is used that is no submodule's. The package itself imports nothing, so that a thread
+    that imports it never waits for one that imports a submodule.
+
+    Args:
+        namespace, names: as of lazy_attributes().
+        module: relative to the package.
+    """
+    package = namespace["__name__"]
+    get_attribute, names_of_attributes = lazy_attributes(namespace, None, names)
+
+    def defined() -> dict[str, Any]:
+        found = vars(importlib.import_module(f"{package}.{module}"))
+        for name, value in found.items():
+            if name == "__all__" or not name.startswith("__"):
+                namespace.setdefault(name, value)
+        return namespace
+
+    def get(name: str) -> Any:
+        if name == "__all__" or not name.startswith("__"):
+            try:
+                return get_attribute(name)
+            except AttributeError:
+                if name in defined():
+                    return namespace[name]
+        raise AttributeError(f"module {package!r} has no attribute {name!r}: not implemented yet (docs/names.md)")
+
+    return get, lambda: sorted({*defined(), *names_of_attributes()})
+
+
+def defined_by(namespace: dict[str, Any], module: str, *names: str) -> Callable[[str], Any]:
+    """Returns the function __getattr__ of a module, some of whose names another one sets. `module`: relative to the package."""
+
+    def get(name: str) -> Any:
+        if name in names:
+            importlib.import_module(f"{namespace['__package__']}.{module}")
+            return namespace[name]
+        raise AttributeError(f"module {namespace['__name__']!r} has no attribute {name!r}")
+
+    return get
+
+
 class _OlderPaths:
     """Finds modules of the table of _older_paths.py, which have no file. Asked after the other finders."""
 

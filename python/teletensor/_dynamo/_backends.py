@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,6 +12,8 @@ from ._tensors import MODE_FUNCTIONS, mode_state, set_mode_state
 from .exc import InvalidBackend
 
 _registered: dict[str, tuple[Callable, tuple[str, ...]]] = {}
+# Backends of modules that import this one, which are imported at their first use.
+_LATE = {name: "teletensor.compiler._engine_backend" for name in ("inductor", "teletensor")}
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
@@ -26,8 +29,8 @@ def register_backend(compiler_fn: Callable | None = None, name: str | None = Non
         return lambda function: register_backend(function, name, tags)
     if not callable(compiler_fn):
         raise TypeError(f"[register_backend] expected a function, got {type(compiler_fn).__name__}")
-    name = name or compiler_fn.__name__
-    if name in _registered:
+    name, module = name or compiler_fn.__name__, getattr(compiler_fn, "__module__", None)
+    if name in _registered or _LATE.get(name, module) != module:
         raise AssertionError(f"duplicate name: {name}")
     _registered[name] = (compiler_fn, tuple(tags))
     return compiler_fn
@@ -35,17 +38,20 @@ def register_backend(compiler_fn: Callable | None = None, name: str | None = Non
 
 def list_backends(exclude_tags: Sequence[str] | None = ("debug", "experimental")) -> list[str]:
     """The names of the backends, without those that have one of the excluded tags."""
-    return sorted(n for n, (_, tags) in _registered.items() if not set(exclude_tags or ()) & set(tags))
+    known = dict.fromkeys(_LATE, ()) | {n: tags for n, (_, tags) in _registered.items()}
+    return sorted(n for n, tags in known.items() if not set(exclude_tags or ()) & set(tags))
 
 
 def lookup_backend(compiler_fn: Any) -> Callable:
     """The function of a backend that is given by its name or itself. Raises InvalidBackend for an unknown name."""
     if not isinstance(compiler_fn, str):
         return compiler_fn
+    if compiler_fn not in _registered and compiler_fn in _LATE:
+        importlib.import_module(_LATE[compiler_fn])
     if compiler_fn not in _registered:
-        import importlib.metadata  # takes longer than capturing a function
+        from importlib import metadata  # takes longer than capturing a function
 
-        for entry in importlib.metadata.entry_points(group="torch_dynamo_backends"):
+        for entry in metadata.entry_points(group="torch_dynamo_backends"):
             if entry.name == compiler_fn:
                 register_backend(entry.load(), entry.name)
                 break

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from .associative_scan import associative_scan
-from .control import cond, map, scan, while_loop  # noqa: A004 - PyTorch's name
+import sys
+
+from .._lazy import keep_functions, lazy_attributes
+
+# Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
+_NAMES = {
+    "associative_scan": "associative_scan",
+    "control": "cond map scan while_loop",
+}
+__getattr__, __dir__ = lazy_attributes(globals(), ("control",), _NAMES)
+keep_functions(sys.modules[__name__], "associative_scan")
 
 __all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]

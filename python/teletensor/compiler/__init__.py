@@ -16,10 +16,14 @@ from .._dynamo._stance import is_compiling, set_stance
 from .._dynamo.decorators import allow_in_graph, assume_constant_result, disable, nonstrict_trace, substitute_in_graph
 from .._dynamo.eval_frame import reset
 from .._functions import as_tensor
+from .._lazy import lazy_attributes
 from ..utils._pytree import tree_map
-from . import config
-from ._compile import compile, get_default_backend, set_default_backend  # noqa: A004 - PyTorch's name
-from .programs import ProgramStats, TracedProgram, explain, stats, trace
+
+# Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
+_NAMES = {
+    "_compile": "compile get_default_backend set_default_backend", "programs": "ProgramStats TracedProgram explain stats trace",
+}  # fmt: skip
+__getattr__, __dir__ = lazy_attributes(globals(), ("config", "programs"), _NAMES)
 
 __all__ = [
     "PrecompileError", "ProgramStats", "TracedProgram", "allow_in_graph", "assume_constant_result", "compile", "config",
@@ -55,6 +59,8 @@ cudagraph_mark_warmup_incomplete = cudagraph_mark_step_begin
 
 def set_enable_guard_collectives(enabled: bool) -> bool:
     """Returns the previous setting, as in PyTorch. It has no effect."""
+    from . import config
+
     previous, config.enable_guard_collectives = config.enable_guard_collectives, enabled
     return previous
 

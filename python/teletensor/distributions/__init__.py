@@ -1,42 +1,46 @@
 """Probability distributions; see torch.distributions. Argument checks wait for the engine and are off by default."""
 
 from .._lazy import lazy_attributes
-from . import constraint_registry, constraints, kl, transforms, utils
-from .bernoulli import Bernoulli
-from .categorical import Categorical, Multinomial, OneHotCategorical, OneHotCategoricalStraightThrough
-from .constraint_registry import biject_to, transform_to
-from .continuous import Cauchy, Exponential, Gumbel, Laplace, Pareto, Weibull
-from .continuous_bernoulli import ContinuousBernoulli
-from .discrete import Binomial, Geometric, NegativeBinomial, Poisson
-from .distribution import Distribution
-from .exp_family import ExponentialFamily
-from .fishersnedecor import FisherSnedecor
-from .gamma import Beta, Chi2, Dirichlet, Gamma, StudentT
-from .generalized_pareto import GeneralizedPareto
-from .half_cauchy import HalfCauchy
-from .independent import Independent
-from .inverse_gamma import InverseGamma
-from .kl import kl_divergence, register_kl
-from .kumaraswamy import Kumaraswamy
-from .lkj_cholesky import LKJCholesky
-from .logistic_normal import LogisticNormal
-from .lowrank_multivariate_normal import LowRankMultivariateNormal
-from .mixture_same_family import MixtureSameFamily
-from .multivariate_normal import MultivariateNormal
-from .log_normal import LogNormal
-from .normal import HalfNormal, Normal
-from .relaxed_bernoulli import RelaxedBernoulli
-from .relaxed_categorical import RelaxedOneHotCategorical
-from .transformed_distribution import TransformedDistribution
-from .transforms import (
-    AbsTransform, AffineTransform, CatTransform, ComposeTransform, CorrCholeskyTransform, CumulativeDistributionTransform,
-    ExpTransform, IndependentTransform, LowerCholeskyTransform, PositiveDefiniteTransform, PowerTransform,
-    ReshapeTransform, SigmoidTransform, SoftmaxTransform, SoftplusTransform, StackTransform, StickBreakingTransform,
-    TanhTransform, Transform, identity_transform,
-)  # fmt: skip
-from .uniform import Uniform
-from .von_mises import VonMises
-from .wishart import Wishart
+
+# Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
+_NAMES = {
+    "bernoulli": "Bernoulli",
+    "categorical": "Categorical Multinomial OneHotCategorical OneHotCategoricalStraightThrough",
+    "constraint_registry": "biject_to transform_to",
+    "continuous": "Cauchy Exponential Gumbel Laplace Pareto Weibull",
+    "continuous_bernoulli": "ContinuousBernoulli",
+    "discrete": "Binomial Geometric NegativeBinomial Poisson",
+    "distribution": "Distribution",
+    "exp_family": "ExponentialFamily",
+    "fishersnedecor": "FisherSnedecor",
+    "gamma": "Beta Chi2 Dirichlet Gamma StudentT",
+    "generalized_pareto": "GeneralizedPareto",
+    "half_cauchy": "HalfCauchy",
+    "independent": "Independent",
+    "inverse_gamma": "InverseGamma",
+    "kl": "kl_divergence register_kl",
+    "kumaraswamy": "Kumaraswamy",
+    "lkj_cholesky": "LKJCholesky",
+    "logistic_normal": "LogisticNormal",
+    "lowrank_multivariate_normal": "LowRankMultivariateNormal",
+    "mixture_same_family": "MixtureSameFamily",
+    "multivariate_normal": "MultivariateNormal",
+    "log_normal": "LogNormal",
+    "normal": "HalfNormal Normal",
+    "relaxed_bernoulli": "RelaxedBernoulli",
+    "relaxed_categorical": "RelaxedOneHotCategorical",
+    "transformed_distribution": "TransformedDistribution",
+    "transforms": (
+        "AbsTransform AffineTransform CatTransform ComposeTransform CorrCholeskyTransform "
+        "CumulativeDistributionTransform ExpTransform IndependentTransform LowerCholeskyTransform "
+        "PositiveDefiniteTransform PowerTransform ReshapeTransform SigmoidTransform SoftmaxTransform SoftplusTransform "
+        "StackTransform StickBreakingTransform TanhTransform Transform identity_transform"
+    ),
+    "uniform": "Uniform",
+    "von_mises": "VonMises",
+    "wishart": "Wishart",
+}
+
 
 __all__ = [
     "AbsTransform", "AffineTransform", "Bernoulli", "Beta", "Binomial", "CatTransform", "Categorical", "Cauchy", "Chi2",
@@ -53,4 +57,4 @@ __all__ = [
     "transforms", "utils",
 ]  # fmt: skip
 
-__getattr__, __dir__ = lazy_attributes(globals(), None)  # the modules of single distributions
+__getattr__, __dir__ = lazy_attributes(globals(), None, _NAMES)  # also the modules of single distributions

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from ..utils._pytree import register_dataclass as _register
-from ._archive import load, save
-from ._draft_export import draft_export
-from ._export import export
-from .dynamic_shapes import AdditionalInputs, Constraint, Dim, ShapesCollection, dims
-from .exported_program import CustomDecompTable, ExportedProgram, ModuleCallEntry, ModuleCallSignature, default_decompositions
-from .graph_signature import ExportBackwardSignature, ExportGraphSignature
-from .unflatten import FlatArgsAdapter, UnflattenedModule, unflatten
+import sys
+
+from .._lazy import keep_functions, lazy_attributes
+
+# Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
+_NAMES = {
+    "_archive": "load save",
+    "_draft_export": "draft_export",
+    "_export": "export",
+    "dynamic_shapes": "AdditionalInputs Constraint Dim ShapesCollection dims",
+    "exported_program": (
+        "CustomDecompTable ExportedProgram ModuleCallEntry ModuleCallSignature "
+        "default_decompositions"
+    ),
+    "graph_signature": "ExportBackwardSignature ExportGraphSignature",
+    "unflatten": "FlatArgsAdapter UnflattenedModule unflatten",
+}
+__getattr__, __dir__ = lazy_attributes(globals(), ("dynamic_shapes", "exported_program", "graph_signature"), _NAMES)
+keep_functions(sys.modules[__name__], "unflatten")
 
 __all__ = [
     "AdditionalInputs", "Constraint", "CustomDecompTable", "Dim", "ExportBackwardSignature", "ExportGraphSignature", "ExportedProgram",
@@ -33,4 +45,6 @@ def export_for_training(mod, args: tuple, kwargs: dict | None = None, *, dynamic
     Args:
         mod, args, kwargs, dynamic_shapes, strict: as of export().
     """
+    from ._export import export
+
     return export(mod, args, kwargs, dynamic_shapes=dynamic_shapes, strict=strict)

@@ -84,7 +84,7 @@ def _expression(module: nn.Module) -> str | None:
         return None
     text = repr(module)
     try:
-        created = eval(text, dict(vars(nn)))
+        created = eval(text, dict(vars(nn.modules._all)))
     except Exception:  # noqa: BLE001 - repr() is no expression, or lacks an argument
         return None
     options = {name: value for name, value in vars(created).items() if _is_plain(value)}

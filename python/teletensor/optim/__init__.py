@@ -4,7 +4,6 @@ Each class is imported at its first use: a program needs one or two of them.
 """
 
 from .._lazy import lazy_attributes
-from .optimizer import Optimizer
 
 __all__ = [  # noqa: F822 - some are imported at their first use
     "ASGD", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Muon", "NAdam", "Optimizer",
@@ -15,11 +14,12 @@ __getattr__, __dir__ = lazy_attributes(
     globals(),
     (
         "adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "functional", "lbfgs", "lr_scheduler", "nadam", "radam", "rmsprop",
-        "rprop", "sgd", "sparse_adam", "swa_utils",
+        "optimizer", "rprop", "sgd", "sparse_adam", "swa_utils",
     ),
     {
         "_adafactor": "Adafactor", "_muon": "Muon", "_stateless": "swap_in_optimizer_params_and_state", "adadelta": "Adadelta",
         "adagrad": "Adagrad", "adam": "Adam", "adamax": "Adamax", "adamw": "AdamW", "asgd": "ASGD", "lbfgs": "LBFGS",
-        "nadam": "NAdam", "radam": "RAdam", "rmsprop": "RMSprop", "rprop": "Rprop", "sgd": "SGD", "sparse_adam": "SparseAdam",
+        "nadam": "NAdam", "optimizer": "Optimizer", "radam": "RAdam", "rmsprop": "RMSprop", "rprop": "Rprop", "sgd": "SGD",
+        "sparse_adam": "SparseAdam",
     },
 )  # fmt: skip

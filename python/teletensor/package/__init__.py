@@ -7,9 +7,15 @@ from __future__ import annotations
 from typing import Any
 
 from .._not_implemented import not_implemented
-from ._importers import Importer, ObjMismatchError, ObjNotFoundError, OrderedImporter, sys_importer
-from ._listing import Directory
-from ._patterns import GlobGroup
+from .._lazy import lazy_attributes
+
+# Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
+_NAMES = {
+    "_importers": "Importer ObjMismatchError ObjNotFoundError OrderedImporter sys_importer",
+    "_listing": "Directory",
+    "_patterns": "GlobGroup",
+}
+__getattr__, __dir__ = lazy_attributes(globals(), (), _NAMES)
 
 __all__ = [  # noqa: F822 - the exporter and the importer are defined below
     "Directory", "EmptyMatchError", "GlobGroup", "Importer", "ObjMismatchError", "ObjNotFoundError", "OrderedImporter",

@@ -7,12 +7,19 @@
 """
 
 from .._active_profile import record_function
-from ._configs import CuspyConfig, PerformanceMetricsConfig, ProfilerActivityConfig
-from ._device import DeviceType
-from ._execution_trace import ExecutionTraceObserver
-from .profiler import (
-    ProfilerAction, ProfilerActivity, profile, schedule, supported_activities, tensorboard_trace_handler,
-)  # fmt: skip
+from .._lazy import lazy_attributes
+
+# Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
+_NAMES = {
+    "_configs": "CuspyConfig PerformanceMetricsConfig ProfilerActivityConfig",
+    "_device": "DeviceType",
+    "_execution_trace": "ExecutionTraceObserver",
+    "profiler": (
+        "ProfilerAction ProfilerActivity profile schedule supported_activities "
+        "tensorboard_trace_handler"
+    ),
+}
+__getattr__, __dir__ = lazy_attributes(globals(), ("profiler",), _NAMES)
 
 
 def kineto_available() -> bool:

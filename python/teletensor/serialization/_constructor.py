@@ -10,11 +10,25 @@ _registered: dict[str, Any] = {}
 
 # Classes of this package that files may create, by full name: quantized weights and their configurations.
 _of_package: dict[str, type] = {}
+_registering: dict[str, Callable[[], object]] = {}
 
 
 def allow_classes(classes: list[type]) -> None:
     """Lets files create objects of classes of this package; add_safe_globals() is for the program's."""
     _of_package.update({f"{torch_name(kind.__module__)}.{kind.__qualname__}": kind for kind in classes})
+
+
+def allow_later(prefix: str, register: Callable[[], object]) -> None:
+    """Lets files create objects of classes whose names begin with `prefix`; `register` calls allow_classes() at the first such name."""
+    _registering[prefix] = register
+
+
+def of_package(path: str) -> type | None:
+    """The class of this package that files may name so; None: there is none."""
+    for prefix in [prefix for prefix in _registering if path.startswith(prefix)]:
+        _registering[prefix]()
+        _registering.pop(prefix, None)
+    return _of_package.get(path)
 
 
 class Constructor:

@@ -15,7 +15,7 @@ from .. import _C, _quantized_names, _small_integers
 from ..storage import DTYPES, QUANTIZED
 from . import _nested, _program
 from . import _rebuild as r
-from ._constructor import Constructor, _of_package, _registered, is_registered, torch_name
+from ._constructor import Constructor, _of_package, _registered, is_registered, of_package, torch_name
 from ._errors import LoadError, damaged, require
 
 _BLOCKED_MODULES = ("sys", "os", "posix", "nt")  # not even if a user adds their functions
@@ -244,7 +244,7 @@ def registered(path: str) -> Any:
 
         _of_package.update(dict.fromkeys(_MASKED, MaskedTensor))
     found = _registered.get(path) or _registered.get(ours)
-    return found[1] if found else _of_package.get(path)
+    return found[1] if found else of_package(path)
 
 
 class _Scope(threading.local):

@@ -7,10 +7,16 @@
 
 from __future__ import annotations
 
-from ._client import ServedModel, models
-from ._decoder import Decoder
-from ._entries import Entry
-from ._files import read, save
-from ._publish import serve, withdraw
+from .._lazy import lazy_attributes
+
+# Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
+_NAMES = {
+    "_client": "ServedModel models",
+    "_decoder": "Decoder",
+    "_entries": "Entry",
+    "_files": "read save",
+    "_publish": "serve withdraw",
+}
+__getattr__, __dir__ = lazy_attributes(globals(), (), _NAMES)
 
 __all__ = ["Decoder", "Entry", "ServedModel", "models", "read", "save", "serve", "withdraw"]

@@ -6,6 +6,7 @@ import inspect
 import warnings
 
 from ... import _C
+from ..._lazy import defined_by
 from .. import functional as F
 from ..parameter import Parameter
 from ._table import REQUIRED, bound_arguments, functional_forward
@@ -144,3 +145,6 @@ class Softmax2d(Module):
 
     def forward(self, input):
         return F.softmax(input, -3)
+
+# PyTorch has these names here.
+__getattr__ = defined_by(globals(), "_all", "MultiheadAttention")

@@ -6,6 +6,7 @@ import math
 
 from ... import _C
 from ..._integers import repeated
+from ..._lazy import defined_by
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -173,3 +174,8 @@ class ConvTranspose3d(_TransposedConvolution):
 
 
 _ConvNd, _ConvTransposeNd, _ConvTransposeMixin = _Convolution, _TransposedConvolution, _TransposedConvolution
+
+# PyTorch has these names here.
+__getattr__ = defined_by(
+    globals(), "_all", "LazyConv1d", "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d",
+)  # fmt: skip

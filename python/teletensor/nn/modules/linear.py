@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ... import _C
+from ..._lazy import defined_by
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -82,3 +83,6 @@ class Bilinear(Module):
             f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, "
             f"bias={self.bias is not None}"
         )
+
+# PyTorch has these names here.
+__getattr__ = defined_by(globals(), "_all", "LazyLinear")

@@ -5,6 +5,12 @@
 
 from __future__ import annotations
 
-from ._model import OnnxModel, load
+from ..._lazy import lazy_attributes
+
+# Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
+_NAMES = {
+    "_model": "OnnxModel load",
+}
+__getattr__, __dir__ = lazy_attributes(globals(), ("ops",), _NAMES)
 
 __all__ = ["OnnxModel", "load"]

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from ..._not_implemented import not_implemented
-from ._compare import Colorize, Compare
-from ._measurement import Measurement, TaskSpec, ordered_unique, select_unit, set_torch_threads, trim_sigfig, unit_to_english
-from ._timer import Language, Timer, timer
+from ..._lazy import lazy_attributes
+
+# Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
+_NAMES = {
+    "_compare": "Colorize Compare",
+    "_measurement": (
+        "Measurement TaskSpec ordered_unique select_unit set_torch_threads trim_sigfig "
+        "unit_to_english"
+    ),
+    "_timer": "Language Timer timer",
+}
+__getattr__, __dir__ = lazy_attributes(globals(), (), _NAMES)
 
 not_implemented(
     globals(), "instructions are executed by the engine, which Callgrind does not see; random inputs are not generated yet",

@@ -1,14 +1,22 @@
 """Data sets, samplers and DataLoader."""
 
 from ..._lazy import lazy_attributes
-from .dataset import (
-    ChainDataset, ConcatDataset, Dataset, IterableDataset, PinnedDataset, StackDataset, Subset, TensorDataset, random_split,
-)  # fmt: skip
-from . import _utils, dataloader, pinning
-from .collate import default_collate, default_convert
-from .loader import DataLoader, get_worker_info, prefetch
-from .progress_bar import progress
-from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler
+
+# Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
+_NAMES = {
+    "dataset": (
+        "ChainDataset ConcatDataset Dataset IterableDataset StackDataset Subset TensorDataset "
+        "random_split"
+    ),
+    "collate": "default_collate default_convert",
+    "pinning": "PinnedDataset",  # sets its methods
+    "loader": "DataLoader get_worker_info prefetch",
+    "progress_bar": "progress",
+    "sampler": (
+        "BatchSampler RandomSampler Sampler SequentialSampler SubsetRandomSampler WeightedRandomSampler"
+    ),
+}
+
 
 __all__ = [  # noqa: F822 - some are imported at their first use
     "BatchSampler", "ChainDataset", "ConcatDataset", "DFIterDataPipe", "DataChunk", "DataLoader", "Dataset", "DistributedSampler",
@@ -19,7 +27,11 @@ __all__ = [  # noqa: F822 - some are imported at their first use
     "default_convert", "get_worker_info", "prefetch", "progress", "random_split",
 ]  # fmt: skip
 
-__getattr__, __dir__ = lazy_attributes(globals(), ("augment", "datapipes", "distributed", "readers"), {
+_MODULES = (
+    "_utils", "augment", "collate", "dataloader", "datapipes", "dataset", "distributed", "loader", "pinning", "progress_bar", "readers",
+    "sampler",
+)  # fmt: skip
+__getattr__, __dir__ = lazy_attributes(globals(), _MODULES, _NAMES | {
     "distributed": "DistributedSampler", "datapipes.datapipe": "DFIterDataPipe DataChunk IterDataPipe MapDataPipe",
     "datapipes._decorator": "argument_validation functional_datapipe guaranteed_datapipes_determinism non_deterministic "
     "runtime_validation runtime_validation_disabled",

@@ -24,6 +24,7 @@ __all__ = ["Float8ObservedLinear", "Float8StaticActivationFloat8WeightConfig", "
 class PrototypeFloat8Tensor(Float8Tensor):
     """A Float8Tensor whose activations are rounded to float8 with the scale ``act_quant_scale``, of one element."""
 
+    __module__ = "teletensor.torchao.quantization"  # the name in torchao's files
     optional_tensor_data_names = ["act_quant_scale"]
     optional_tensor_attribute_names = [*Float8Tensor.optional_tensor_attribute_names, "activation_dtype"]
 

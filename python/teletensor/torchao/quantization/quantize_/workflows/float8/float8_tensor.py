@@ -45,6 +45,7 @@ class Float8Tensor(TorchAOBaseTensor):
         dtype: of the dequantized values.
     """
 
+    __module__ = "teletensor.torchao.quantization"  # the name in torchao's files
     tensor_data_names = ["qdata", "scale"]
     optional_tensor_attribute_names = ["block_size", "mm_config", "act_quant_kwargs", "dtype"]
 

@@ -36,6 +36,7 @@ class Int4Tensor(TorchAOBaseTensor):
         act_pre_scale: activations are multiplied by it first.
     """
 
+    __module__ = "teletensor.torchao.quantization"  # the name in torchao's files
     tensor_data_names = ["qdata", "scale", "zero_point"]
     tensor_attribute_names = ["block_size", "shape"]
     optional_tensor_data_names = ["act_pre_scale"]

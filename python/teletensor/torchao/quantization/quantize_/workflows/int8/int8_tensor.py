@@ -45,6 +45,7 @@ class Int8Tensor(TorchAOBaseTensor):
         act_pre_scale: activations are multiplied by it first.
     """
 
+    __module__ = "teletensor.torchao.quantization"  # the name in torchao's files
     tensor_data_names = ["qdata", "scale"]
     optional_tensor_data_names = ["zero_point", "act_quant_scale", "act_quant_zero_point", "act_pre_scale"]
     tensor_attribute_names = ["block_size", "dtype"]

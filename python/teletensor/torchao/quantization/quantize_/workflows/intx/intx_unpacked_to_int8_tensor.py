@@ -28,6 +28,7 @@ class IntxUnpackedToInt8Tensor(TorchAOBaseTensor):
         activation_quantization: "int8_asym_per_token": activations are rounded to int8 per row first; None: not.
     """
 
+    __module__ = "teletensor.torchao.quantization"  # the name in torchao's files
     tensor_data_names = ["qdata", "scale", "zero_point"]
     tensor_attribute_names = ["target_dtype", "block_size", "dtype", "activation_quantization"]
 

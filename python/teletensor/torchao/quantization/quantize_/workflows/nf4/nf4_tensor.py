@@ -43,6 +43,7 @@ class NF4Tensor(TorchAOBaseTensor):
         shape, dtype: of the tensor.
     """
 
+    __module__ = "teletensor.torchao.quantization"  # the name in torchao's files
     tensor_data_names = ["quantized_data", "quantized_scalers", "quantization_factor", "scaler_mean", "nf4"]
     tensor_attribute_names = ["block_size", "n_blocks", "scaler_block_size", "shape", "dtype"]
 
