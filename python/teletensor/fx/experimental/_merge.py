@@ -19,7 +19,7 @@ from ..._symbolic_bool import SymBool
 from ..node import Node
 from ._recording import Recording
 from ._size_fit import NEGATED, Expression, fitted, holds
-from ._sizes import RecordedSize, guards_of, operands_of, value_of
+from ._sizes import RecordedSize, guards_of, operands_of, text_of, value_of
 from ._unbacked_checks import function_of
 
 
@@ -68,6 +68,7 @@ class _Merger:
         self.graph = self.first.recording.graph
         self.pool: dict[tuple[int, ...], tuple] = {}  # recipes by the values in the recordings
         self.known: dict[tuple[int, ...], Node] = {}  # nodes that compute sizes
+        self.by_text: dict[str, Node] = {}  # nodes that compute sizes as the function does, by text_of()
         self.ready: set[Node] = set()
         self.last_placeholder: Node | None = None
         self.last_size: Node | None = None  # of a placeholder
@@ -157,7 +158,28 @@ class _Merger:
         if not isinstance(operand, RecordedSize):
             return operand
         values = next(tuple(map(value_of, row)) for row in self.logged if row[0] is operand)
+        if not is_polynomial(operand):
+            return self._as_recorded(operand, values, where)
         return values[0] if len(set(values)) == 1 else self._computed(values, where, operand.recipe)
+
+    def _as_recorded(self, size: RecordedSize, values: tuple[int, ...], where: Node) -> Any:
+        """A node that computes a quotient, a remainder or a choice as the function does.
+
+        Its numbers in the recordings may be those of another expression, or all the same, and differ for other sizes.
+        """
+        text = text_of(size)
+        if text not in self.by_text:
+            kind, *operands = size.recipe
+            given = [self._operand(o, where) for o in operands]
+            if not any(isinstance(v, Node) for v in given):
+                return values[0]
+            with self.graph.inserting_before(where):
+                made = self.by_text[text] = self.graph.call_function(function_of(kind), tuple(given))
+            made.meta["val"] = values[0]
+            expression = self.expression(values) if len(set(values)) > 1 else None
+            made.meta["symbolic_value"] = expression.text() if expression else None
+            self.known.setdefault(values, made)
+        return self.by_text[text]
 
     def _condition(self, condition: SymBool, where: Node) -> Node | bool:
         """A node that computes a bool of sizes."""
@@ -184,6 +206,10 @@ class _Merger:
                 if quotient in self.pool:
                     return "*", base, quotient
         return None
+
+    def _is_logged(self, size: RecordedSize) -> bool:
+        """Whether the recordings have computed a size in the same way."""
+        return any(row[0] is size for row in self.logged)
 
     # ---- Merging
 
@@ -237,6 +263,8 @@ class _Merger:
             return self._condition(first, where)
         if isinstance(first, RecordedSize) or type(first) is int:
             plain = tuple(map(value_of, values))
+            if isinstance(first, RecordedSize) and not is_polynomial(first) and self._is_logged(first):
+                return self._as_recorded(first, plain, where)
             return plain[0] if len(set(plain)) == 1 else self._computed(plain, where)
         if any(type(v) is not type(first) for v in values):
             raise StructureError(f"an argument of {where} has another type for other sizes")
@@ -254,6 +282,13 @@ class _Merger:
         if any(v != first and not (v != v and first != first) for v in values):
             raise StructureError(f"an argument of {where} is {first!r} and {next(v for v in values if v != first)!r} for other sizes")
         return first
+
+
+def is_polynomial(size: Any) -> bool:
+    """Whether a number is a sum of products of sizes, which a few recordings determine."""
+    if not isinstance(size, RecordedSize) or size.recipe[0] in ("size", "input"):
+        return True
+    return size.recipe[0] in ("+", "-", "*", "neg") and all(map(is_polynomial, operands_of(size)))
 
 
 def check_constants(captures: list[Captured]) -> None:

@@ -77,6 +77,14 @@ def _candidates(symbols: list[Symbol], exclude: int = 0) -> list[Point]:
     return points
 
 
+def _ends(symbols: list[Symbol]) -> list[Point]:
+    """Points with small and large sizes, at which a slice to a constant, for example, has another size."""
+    hints = {s.name: s.hint for s in symbols}
+    alone = [{**hints, s.name: n} for s in symbols for n in (2, 3)]
+    large = [{**hints, s.name: 1031 + 2 * i} for i, s in enumerate(symbols)]
+    return [p for p in (*alone, dict.fromkeys(hints, 2), dict.fromkeys(hints, 3), *large) if p != hints]
+
+
 def _small_points(symbols: list[Symbol], condition: SymBool) -> list[Point]:
     """Points for the other outcome of a condition: sizes up to 12, and those near the condition's constants."""
     constants = {v for c in condition.comparisons() for v in c.operands if type(v) is int}
@@ -101,6 +109,10 @@ def _outcome(row: list[Any], points: list[Point], point: Point) -> bool | None:
     return None if None in parts else bool(LOGIC[first.sign](*parts))
 
 
+class _UnnoticedReadError(Exception):
+    """A recording has other operators, and no comparison had another outcome: C code, such as range(), has read a size."""
+
+
 class Family:
     """Recordings of one function for points of symbols.
 
@@ -118,7 +130,11 @@ class Family:
         return {s.name: s.hint for s in symbols}
 
     def _compatible(self, symbols: list[Symbol], point: Point) -> Captured | None:
-        """The recording at a point, if it has the example's operators and outcomes of comparisons."""
+        """The recording at a point, if it has the example's operators and outcomes of comparisons.
+
+        Raises:
+            _UnnoticedReadError: no guard explains why it has other ones.
+        """
         try:
             made = self.record(symbols, point)
         except (GuardOnDataDependentSymNode, GradientsRequestedError):
@@ -126,21 +142,32 @@ class Family:
         except Exception:  # noqa: BLE001 - whatever the function raises for other sizes
             return None
         rows = [[(n.op, str(n.target) if n.op == "call_function" else "") for n in c.recording.graph.nodes] for c in (self.first, made)]
-        if rows[0] != rows[1] or made.out_spec != self.first.out_spec:
-            return None
         logs = [c.recording.log.guards if c.recording.log else [] for c in (self.first, made)]
-        if len(logs[0]) != len(logs[1]):
-            return None
         for a, b in zip(*logs):
             if (a.relation, a.outcome) != (b.relation, b.outcome) or (a.relation == "constant" and a.left != b.left):
                 return None
-        return made
+        if rows[0] == rows[1] and made.out_spec == self.first.out_spec and len(logs[0]) == len(logs[1]):
+            return made
+        if made.recording.log is None:  # Python code receives ints there, and comparisons() finds what it asks about them
+            return None
+        raise _UnnoticedReadError
 
     def _merged(self, symbols: list[Symbol]) -> Captured | None:
         """The recording that serves the sizes of these symbols, or None."""
+        try:
+            return self._merged_points(symbols)
+        except _UnnoticedReadError:
+            return None
+
+    def _merged_points(self, symbols: list[Symbol]) -> Captured | None:
         first = self.record(symbols, self._example(symbols))
         wanted = 8 if len(symbols) == 1 else len(symbols) + 4 + min(len(symbols) * (len(symbols) + 1) // 2, 9)
         captures, points = [first], [self._example(symbols)]
+        for point in _ends(symbols) if first.recording.log is not None else ():
+            if (made := self._compatible(symbols, point)) is not None:
+                captures.append(made)
+                points.append(point)
+        wanted += len(captures)
         for point in _candidates(symbols):
             if len(captures) <= wanted and (made := self._compatible(symbols, point)) is not None:
                 captures.append(made)
@@ -148,6 +175,8 @@ class Family:
         self._add_other_choices(symbols, captures, points)
         if len(captures) < 5 or self._has_constants_of_sizes(captures):
             return None
+        if first.recording.log is not None and any(len({point[s.name] for point in points}) < 4 for s in symbols):
+            return None  # too few sizes to find how numbers depend on them
         try:
             merge(captures, points)
         except StructureError:
@@ -188,9 +217,16 @@ class Family:
         tensors = [(a, row) for a, row in zip(again, rows) if isinstance(a, Tensor) and all(isinstance(v, Tensor) for v in row)]
         return any(same_tensor(a, row[0]) and not all(same_tensor(row[0], v) for v in row[1:]) for a, row in tensors)
 
+    def _may_differ(self, symbol: Symbol) -> bool:
+        """Whether the function permits another size of the symbol, and notices each read of it."""
+        try:
+            return any([self._compatible([symbol], {symbol.name: n}) is not None for n in _alone(symbol)])
+        except _UnnoticedReadError:
+            return False
+
     def run(self) -> tuple[Captured, list[Symbol]]:
         """The merged recording, and the symbols that are left."""
-        kept = [s for s in self.symbols if any(self._compatible([s], {s.name: n}) is not None for n in _alone(s))]
+        kept = [s for s in self.symbols if self._may_differ(s)]
         if kept and (found := self._merged(kept)) is not None:
             return found, kept
         alone: list[Symbol] = []
@@ -341,15 +377,26 @@ def _constants(graph: Graph, dropped: list[Symbol]) -> list[str]:
     return [f"{name} == {hint}" if dim < 0 else f"{name}.size()[{dim}] == {hint}" for name, dim, hint in places]
 
 
+def _equal_sizes(graph: Graph, symbols: list[Symbol]) -> list[str]:
+    """What a graph relies on for sizes that are one symbol, as text."""
+    names = [n.name for n in graph.nodes if n.op == "placeholder"]
+    found = []
+    for symbol in symbols:
+        first, *others = [f"{names[leaf]}.size()[{dim}]" for leaf, dim, _, _ in symbol.places if dim >= 0] or [""]
+        found += [f"{first} == {other}" for other in others]
+    return found
+
+
 def _module(root: Any, recording: Any, args: tuple, symbols: list[Symbol], leaves: list[Any]) -> GraphModule:
     graph = recording.graph
     remove_unused_items(graph)
     set_arguments(graph, args)
     module = GraphModule(root, graph)
     kept = {s.name for s in symbols}
+    equal = _equal_sizes(graph, symbols)
     guards = [g.text for g in recording.log.guards] if recording.log else []
     guards += _constants(graph, [s for s in symbols_of_example(leaves, recording.log is not None) if s.name not in kept])
-    module.shape_env = ShapeEnv({s.name: s.hint for s in symbols}, list(dict.fromkeys(guards)))
+    module.shape_env = ShapeEnv({s.name: s.hint for s in symbols}, list(dict.fromkeys([*guards, *equal])))
     return module
 
 

@@ -5,9 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from . import (
-    activation, arithmetic, attention, casts, control, convolution, detection, images, indexing, loss, matrices, normalization,
-    pooling, quantized, random, recurrent, reduction, resampling, sequences, shapes, signal, text, training, trees,
+    activation,
+    arithmetic,
+    attention,
+    casts,
+    control,
+    convolution,
+    detection,
+    images,
+    indexing,
+    loss,
+    matrices,
+    normalization,
+    pooling,
+    quantized,
+    random,
+    recurrent,
+    reduction,
+    resampling,
+    sequences,
+    shapes,
+    signal,
+    text,
     traditional,
+    training,
+    trees,
 )  # fmt: skip
 
 _TABLES = {

@@ -1,0 +1,155 @@
+# ruff: noqa: E501
+"""Random functions that compute with sizes, recorded once by make_fx or torch.export and called with other sizes.
+
+A call gives what the function gives, or the sizes are refused: by the exported module, or by a guard of make_fx's graph.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+# Places: A and B of an int, FLOAT, BOOL and COND.
+INTS = [
+    "(A + B)", "(A - B)", "(A * B)", "(A // 2)", "(A % 3)", "(2 % A)", "min(A, B)", "max(A, B, 1)", "-A", "abs(A)", "int(A)", "torch.sym_max(A, B)",
+    "torch.sym_min(A, B)", "math.ceil(A / 2)", "(A if COND else B)", "torch.sym_ite(A > B, A, 2 * B)", "(A ** 2)", "round(A)", "int(FLOAT)",
+    "math.floor(FLOAT)",
+]
+SIZES = ["m", "n", "p", "x.shape[0]", "x.size(1)", "len(y)", "x.numel()", "y.shape[-1]", "2", "3", "z.shape[0]"]
+FLOATS = [
+    "(A / 2)", "(1.0 / m)", "math.sqrt(m)", "(A * 0.5)", "(m / n)", "torch.sym_sqrt(n)", "torch.sym_float(A)", "(FLOAT + B)", "(FLOAT * FLOAT)",
+    "math.log(n)", "(m ** 0.5)", "(n ** -0.5)", "-FLOAT", "abs(FLOAT)", "max(FLOAT, 1.0)", "float(A)", "math.exp(-m)", "(m % 2.5)", "(n // 2.0)",
+    "round(FLOAT, 1)", "(FLOAT / (1 + m))", "(3 - FLOAT)",
+]
+CONDITIONS = [
+    "A > B", "A == B", "A % 2", "A in (2, 5, 7)", "not A", "A <= 6 < B", "x.shape == y.shape", "FLOAT > 1.5", "torch.sym_not(A > B)",
+    "(A > 2) & (B > 3)", "bool(A > 4)", "isinstance(A, int)", "len(range(A)) > 3",
+]
+TENSORS = [
+    "x * A", "(x + A).sum(0) / m", "x @ y", "x[: max(A, 1) % m + 1]", "x.reshape(m * n)", "x.reshape(-1, 1)", "torch.cat([x, x * A])",
+    "x.unsqueeze(1).expand(m, 2, n)", "torch.zeros(m, n) + A", "x.new_full((n, p), A)", "x.new_full((n,), FLOAT)", "torch.arange(m).unsqueeze(1) * x",
+    "x.narrow(0, 0, m // 2 + 1)", "x.sum() / n", "torch.stack([x, x]).transpose(0, 1)", "x.roll(m // 2, 0)", "x.repeat(A % 3 + 1, 2)", "x.chunk(2)[0]",
+    "x.split(m // 2 + 1)[-1]", "torch.tril(torch.ones(n, n)) @ y", "x[m - 1]", "x * FLOAT", "x + FLOAT", "x - FLOAT", "FLOAT - x", "x / FLOAT",
+    "FLOAT / (x + 7)", "torch.full((m,), FLOAT)", "x.clamp(max=FLOAT)", "x ** FLOAT", "torch.add(x, x, alpha=FLOAT)", "x.mul(FLOAT)",
+    "torch.where(x > 0, x, FLOAT)", "x.masked_fill(x > 0, FLOAT)", "torch.addmm(x.new_zeros(m, p), x, y, alpha=FLOAT)", "F.leaky_relu(x, FLOAT)",
+    "x.sum(0, keepdim=BOOL)", "torch.sort(x, descending=BOOL).values", "x * (BOOL)", "torch.full((2,), BOOL)", "torch.tensor(FLOAT)",
+    "torch.tensor([A, A])", "torch.scalar_tensor(FLOAT)", "torch.arange(0, A % 7 + 1)", "torch.arange(0, n, 0.5)", "torch.linspace(0, FLOAT, m)",
+    "x > FLOAT", "F.layer_norm(x, (n,))", "x.lerp(x + 1, FLOAT)", "F.softplus(x, beta=1 + m)", "F.scaled_dot_product_attention(x, x, x, scale=FLOAT)",
+    "x.double() * FLOAT", "torch.arange(m) * FLOAT", "torch.arange(m) + A", "F.interpolate(x[None], size=m + 1)", "x.unfold(0, 2, 1)", "torch.eye(m, n)",
+    "F.pad(x, (1, m), value=FLOAT)", "x.mean(1, keepdim=True) - z.sum()", "z.flatten().cumsum(0)", "x[:, : n // 2]", "x.clone().fill_(FLOAT)",
+    "x.clone().add_(FLOAT)", "x.index_select(0, torch.arange(m - 1))", "torch.rsub(x, FLOAT)", "F.threshold(x, FLOAT, A)", "x[:3].shape[0] * x",
+    "x.std(0, correction=m - 1)", "F.gelu(x) * math.sqrt(2 / n)", "[x, x + 1, x + 2][m % 3]", "x.repeat(len([0] * n), 1)",
+]
+BOOLS = ["A > 4", "m > n", "torch.sym_not(m == n)", "m % 2 == 0"]
+
+
+class Generator:
+    """Writes a function of two matrices x (m, n) and y (n, p)."""
+
+    def __init__(self, seed: int) -> None:
+        self.random, self.lines = random.Random(seed), []
+
+    def filled(self, rows: list[str], depth: int = 0) -> str:
+        text = self.random.choice(rows)
+        for place, made in (("FLOAT", self.number_of_floats), ("COND", CONDITIONS), ("BOOL", BOOLS)):
+            while place in text:
+                text = text.replace(place, made(depth + 1) if callable(made) else self.filled(made, depth + 1), 1)
+        parts = text.split("A") if "A" in text else [text]
+        text = parts[0] + "".join(self.integer(depth + 1) + part for part in parts[1:])
+        return text.replace("B", self.integer(depth + 1)) if "B" in text else text
+
+    def number_of_floats(self, depth: int) -> str:
+        return self.filled(["(A / 2)", "(A * 0.5)"] if depth > 2 else FLOATS, depth)
+
+    def integer(self, depth: int) -> str:
+        return self.filled(SIZES if depth > 2 or self.random.random() < 0.4 else INTS, depth)
+
+    def statement(self, depth: int = 1) -> None:
+        pad, r = "    " * depth, self.random.randrange(7)
+        if r < 4 or depth > 2:
+            self.lines.append(f"{pad}{self.random.choice('zw')} = {self.filled(TENSORS)}")
+        elif r == 4:
+            self.lines.append(f"{pad}if {self.filled(CONDITIONS)}:")
+            self.statement(depth + 1)
+        elif r == 5:
+            self.lines += [f"{pad}for i in range({self.integer(1)} % 4):", f"{pad}    w = w + i"]
+        else:
+            self.lines.append(f"{pad}w = w * {self.filled(self.random.choice([SIZES, FLOATS]))}")
+
+    def function(self) -> str:
+        for _ in range(self.random.randrange(1, 4)):
+            self.statement()
+        return "\n".join(["def f(x, y):", "    m, n = x.shape", "    p = y.size(1)", "    z = w = x", *self.lines, "    return z, w"])
+
+
+def outcome(function, args):
+    try:
+        return list(function(*args))
+    except Exception as e:  # noqa: BLE001 - refuses the sizes
+        return e
+
+
+def guards_hold(torch, module, args) -> bool:
+    """Evaluates the texts of the guards with the values of the graph's nodes."""
+    scope = {"sym_max": max, "sym_min": min, "sym_ite": lambda c, a, b: a if c else b}
+
+    class Keeping(torch.fx.Interpreter):
+        def run_node(self, node):
+            scope[node.name] = value = super().run_node(node)
+            return value
+
+    outcome(Keeping(module).run, args)
+    try:
+        return all(eval(line.strip().removeprefix("- "), dict(scope)) for line in module.shape_env.format_guards().splitlines() if line.strip())  # noqa: S307
+    except (NameError, ZeroDivisionError):  # a node that is not in the graph, or was not reached
+        return False
+
+
+def check(torch, seed: int, kind: str) -> int:
+    """Returns the number of calls that were not refused."""
+    generator, served = Generator(seed), 0
+    text, scope = generator.function(), {"torch": torch, "F": torch.nn.functional, "math": math}
+    exec(text, scope)  # noqa: S102
+    f, size = scope["f"], generator.random.choice
+
+    def arguments(m, n, p):
+        torch.manual_seed(m)
+        return torch.randn(m, n).abs(), torch.randn(n, p)
+
+    example = arguments(*(size([2, 3, 4, 5, 6, 7]) for _ in range(3)))
+    if isinstance(outcome(f, example), Exception):
+        return 0
+    if kind == "make_fx":
+        from teletensor.fx.experimental.proxy_tensor import make_fx
+
+        module = make_fx(f, tracing_mode="symbolic")(*example)
+    else:
+
+        class Module(torch.nn.Module):
+            def forward(self, x, y):
+                return f(x, y)
+
+        dims = (torch.export.Dim.AUTO, torch.export.Dim.AUTO)
+        try:
+            module = torch.export.export(Module(), example, dynamic_shapes=(dims, dims)).module()
+        except Exception:  # noqa: BLE001 - the function cannot be exported
+            return 0
+    for args in [example, *(arguments(*(size([2, 3, 4, 5, 6, 7, 9, 12]) for _ in range(3))) for _ in range(6))]:
+        if kind == "make_fx" and not guards_hold(torch, module, args):
+            continue
+        got, want = outcome(module, args), outcome(f, args)
+        if isinstance(got, Exception):
+            continue
+        assert not isinstance(want, Exception), (want, text)
+        served += 1
+        for a, b in zip(got, want, strict=True):
+            torch.testing.assert_close(a, b, equal_nan=True, msg=lambda m, args=args: f"{m}\n{[a.shape for a in (*example, *args)]}\n{text}\n{module.code}")
+    return served
+
+
+@pytest.mark.parametrize("kind", ["make_fx", "export"])
+@pytest.mark.parametrize("first", range(0, 200, 40))
+def test_random_functions(torch, first, kind):
+    assert sum(check(torch, seed, kind) for seed in range(first, first + 40)) > 40
