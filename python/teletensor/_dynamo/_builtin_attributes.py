@@ -280,6 +280,8 @@ def update_wrapper(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Valu
     if wrapped.original is not None:
         for name in ("__module__", "__doc__", "__annotations__"):
             wrapper.attributes[name] = Constant(getattr(wrapped.original, name))
+    elif "__doc__" not in wrapped.attributes:
+        wrapper.attributes["__doc__"] = ex.real(ex.get_attribute(wrapped, "__doc__"))
     wrapper.attributes.update(wrapped.attributes)
     wrapper.attributes["__wrapped__"] = wrapped
     return wrapper

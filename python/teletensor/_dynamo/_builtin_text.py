@@ -11,6 +11,9 @@ from ._comparisons import fold
 from ._handlers import handles
 from ._values import Break, Constant, ExceptionValue, ObjectValue, Value, kind
 
+# AttributeError and NameError have methods of their own that do the same.
+_TEXTS_OF_ARGUMENTS = (BaseException.__str__, KeyError.__str__, AttributeError.__str__, NameError.__str__)
+
 
 @handles(str)
 def _str(ex, args, kwargs):
@@ -33,7 +36,7 @@ def text_of(ex: Any, value: Value, function: Callable) -> Value:
         raise Break("the text of an object")
     if isinstance(value, ExceptionValue):
         text = lookup(value.cls, "__str__")
-        if function is str and text in (BaseException.__str__, KeyError.__str__):
+        if function is str and text in _TEXTS_OF_ARGUMENTS:
             if len(value.args) == 1:
                 return text_of(ex, value.args[0], repr if text is KeyError.__str__ else str)
             return Constant(str(tuple(ex.python_value(a) for a in value.args))) if value.args else Constant("")

@@ -44,9 +44,14 @@ def _value(obj: Any) -> Value:
     raise Break(f"a {kind(obj)} as a pytree")
 
 
-def _no_options(args: list[Value], kwargs: dict[str, Value], count: int) -> None:
-    if kwargs or len(args) != count:
+def _no_options(ex: Any, args: list[Value], kwargs: dict[str, Value], count: int) -> None:
+    if len(args) != count or any(name != "is_leaf" or not _is_none(ex, value) for name, value in kwargs.items()):
         raise Break("pytree functions with options")
+
+
+def _is_none(ex: Any, value: Value) -> bool:
+    value = ex.real(value)
+    return isinstance(value, Constant) and value.value is None
 
 
 def _spec(ex: Any, value: Value) -> pytree.TreeSpec | None:
@@ -62,26 +67,26 @@ def _spec(ex: Any, value: Value) -> pytree.TreeSpec | None:
 
 def flatten(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """tree_flatten()"""
-    _no_options(args, kwargs, 1)
+    _no_options(ex, args, kwargs, 1)
     leaves, spec = pytree.tree_flatten(_object(ex, args[0]))
     return SequenceValue([SequenceValue([leaf.value for leaf in leaves], list), Constant(spec)], tuple)
 
 
 def leaves(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """tree_leaves()"""
-    _no_options(args, kwargs, 1)
+    _no_options(ex, args, kwargs, 1)
     return SequenceValue([leaf.value for leaf in pytree.tree_leaves(_object(ex, args[0]))], list)
 
 
 def structure(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """tree_structure()"""
-    _no_options(args, kwargs, 1)
+    _no_options(ex, args, kwargs, 1)
     return Constant(pytree.tree_structure(_object(ex, args[0])))
 
 
 def unflatten(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """tree_unflatten()"""
-    _no_options(args, kwargs, 2)
+    _no_options(ex, args, kwargs, 2)
     values, spec = args[0], _spec(ex, args[1])
     if spec is None:
         values, spec = args[1], _spec(ex, args[0])
@@ -92,15 +97,14 @@ def unflatten(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
 
 def map_trees(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """tree_map()"""
-    if kwargs or len(args) < 2:
-        raise Break("pytree functions with options")
+    _no_options(ex, args, kwargs, max(len(args), 2))
     trees = [_object(ex, tree) for tree in args[1:]]
     return _value(pytree.tree_map(lambda *found: _Leaf(ex.call(args[0], [leaf.value for leaf in found], {})), *trees))
 
 
 def flatten_by_structure(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """fx's tree_flatten_spec(), which generated code of graphs calls"""
-    _no_options(args, kwargs, 2)
+    _no_options(ex, args, kwargs, 2)
     spec = _spec(ex, args[1])
     if spec is None:
         raise Break("tree_flatten_spec() without a TreeSpec")
