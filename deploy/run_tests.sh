@@ -21,8 +21,7 @@ export LSAN_OPTIONS="suppressions=$root/deploy/lsan.suppressions ${LSAN_OPTIONS:
 
 export GTEST_OUTPUT="xml:$root/$results/gtest/"
 echo "== C++ ($build)"
-# The fast tier leaves out C++ programs labelled slow; of Python, folders that start many processes, and the rows' run
-# through a daemon.
+# The fast tier leaves out C++ programs labelled slow, Python tests marked slow, and the rows' run through a daemon.
 # Two tests at once, or four of those that mostly wait (tt_test in deploy/cmake/Generate.cmake).
 # A program that hangs fails after 5 minutes; the sanitizers' are slower.
 ctest --test-dir "$build" --output-on-failure -j 4 --timeout $([[ $build == build ]] && echo 300 || echo 1500) \
@@ -75,12 +74,7 @@ fi
 if [[ $tier == fast || $tier == all ]]; then
   echo "== Python, through a daemon"
   less=()
-  if [[ $tier == fast ]]; then
-    less=(-m "not slow" --ignore tests/operators)
-    for folder in checkpoint cuda data devices distributed examples extension launch serving session tutorials; do
-      less+=(--ignore "tests/python/$folder")
-    done
-  fi
+  [[ $tier == fast ]] && less=(-m "not slow" --ignore tests/operators)
   python_tests daemon tests "${less[@]}"
   echo "== Python, with the engine in the same process"
   # The folders whose subject is what the engine computes. The others test the client, or start engines of their own:

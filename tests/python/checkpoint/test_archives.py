@@ -14,7 +14,7 @@ from tests.python.files.test_files import EXPECTED, FIXTURES, described
 
 from .scripts import run
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 
 NAMES = ["views", "containers", "parameters", "adamw", "tensor", "meta", "dtypes", "views.no_checksums", "odd_view", "sgd"]
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 import os
 
+import pytest
+
 from .scripts import run
+
+pytestmark = pytest.mark.slow
 
 SETUP = """
 import teletensor.distributed.checkpoint as dcp

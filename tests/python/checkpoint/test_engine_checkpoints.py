@@ -17,7 +17,7 @@ from tests.sockets import is_listening
 
 from .scripts import addresses, run
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 
 
 SAVE = "ck.save({'x': torch.arange(6.0).reshape(2, 3)}, %r)\n"

@@ -8,6 +8,8 @@ import pytest
 
 from .scripts import run
 
+pytestmark = pytest.mark.slow
+
 SETUP = """
 import teletensor.distributed.checkpoint as dcp
 m = torch.tensor([[0, 1.0, 0, 2], [2, 0, 3, 0]])

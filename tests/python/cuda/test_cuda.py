@@ -19,7 +19,7 @@ import pytest
 from tests.conftest import IN_PROCESS, ROOT, SIMULATED, Daemon, client_environment
 from tests.python.session.test_session import held_bytes, run_script
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="the engine in this process has no GPU")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="the engine in this process has no GPU")]
 two_gpus = pytest.mark.skipif(not SIMULATED, reason="the machine may have one GPU")
 
 MIB = 1 << 20

@@ -12,7 +12,7 @@ from tests.python.quantization import record as flows
 from tests.python.quantization import test_values as flow_values
 from tests.python.quantized import record, rows, test_values
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="the engine in this process has no GPU")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="the engine in this process has no GPU")]
 
 FLOWS = json.loads(flows.VALUES.read_text())
 

@@ -7,6 +7,8 @@ import pytest
 
 from .record import VALUES, cases, plain
 
+pytestmark = pytest.mark.slow
+
 np = pytest.importorskip("numpy")
 RECORDED = json.loads(VALUES.read_text()) if VALUES.exists() else {}
 

@@ -15,6 +15,8 @@ from tests.conftest import IN_PROCESS, ROOT, client_environment
 
 from .datasets import Images, Numbers, Process, Tensors, as_arrays, keep, stack_with_tensors
 
+pytestmark = pytest.mark.slow
+
 np = pytest.importorskip("numpy")
 
 

@@ -14,6 +14,8 @@ from tests.conftest import ROOT, Daemon, client_environment
 from tests.python.devices.conftest import EXAMPLE, session
 from tests.python.session.test_principals import Engine, run, user
 
+pytestmark = pytest.mark.slow
+
 MIB = 1 << 20
 
 

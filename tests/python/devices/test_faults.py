@@ -8,6 +8,8 @@ import pytest
 from tests.conftest import Daemon
 from tests.python.devices.conftest import EXAMPLE, FAULTY, session
 
+pytestmark = pytest.mark.slow
+
 # The fault; a function of a tensor on the device that fails, the exception's name, and what it says. None: the CPU
 # computes the value instead.
 FAULTS = [

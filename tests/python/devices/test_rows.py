@@ -9,6 +9,8 @@ import pytest
 from tests.operators.samples import SAMPLES, arguments, as_list, call, takes_device, tensor, values
 from tests.operators.test_rows import DIFFERENTIABLE, TOLERANCES, WITH_REFERENCE, close, differentiable_call, strided
 
+pytestmark = pytest.mark.slow
+
 KERNELS = {
     "abs", "add", "assign", "clone", "exp", "fill", "full", "full_like", "gt", "linear", "log", "lt", "matmul", "maximum", "mean",
     "minimum", "mul", "neg", "relu", "sigmoid", "sqrt", "square", "sub", "sum", "tanh", "threshold_backward", "to_dtype",

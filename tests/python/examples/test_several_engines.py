@@ -13,7 +13,7 @@ import pytest
 from ...conftest import IN_PROCESS, ROOT, client_environment
 from .data import write_images, write_text
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="the ranks start private engines")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="the ranks start private engines")]
 SCRIPT = ROOT / "examples/data_parallel.py"
 
 

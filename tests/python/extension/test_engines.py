@@ -20,7 +20,7 @@ from tests.python.session.replaced_engine import replaced_engine
 from tests.python.session.test_metrics import await_listener, get, values
 from tests.python.session.test_tls import free_port
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 
 
 def client(address: str, code: str) -> str:

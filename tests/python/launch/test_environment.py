@@ -8,6 +8,8 @@ import pytest
 
 from .conftest import environments
 
+pytestmark = pytest.mark.slow
+
 RECORD = "record_environment()"
 
 

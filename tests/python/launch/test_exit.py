@@ -7,6 +7,8 @@ import pytest
 
 from .conftest import alive, all_ended, eventually, processes_in
 
+pytestmark = pytest.mark.slow
+
 SLEEP = "record_pid(); time.sleep(1000)"
 
 

@@ -19,6 +19,8 @@ from teletensor.distributed.launcher import LaunchConfig, elastic_launch
 from teletensor.distributed.run import config_from_args, get_args_parser, parse_args, run
 from tests.conftest import client_environment
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch):

@@ -12,6 +12,8 @@ import pytest
 
 from teletensor.launch.logs import LineSplitter
 
+pytestmark = pytest.mark.slow
+
 SAY = "print('out', rank); print('err', rank, file=sys.stderr)"
 
 

@@ -19,7 +19,7 @@ from tests.python.examples.data import write_text
 from tests.python.serving.served import TIMEOUT, Served
 
 pytest.importorskip("tritonclient.grpc")
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 
 
 def write_model(folder):

@@ -22,7 +22,7 @@ grpc = pytest.importorskip("grpc")
 grpcclient = pytest.importorskip("tritonclient.grpc")
 httpclient = pytest.importorskip("tritonclient.http")
 service_pb2, service_pb2_grpc = grpcclient.service_pb2, grpcclient.service_pb2_grpc
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 
 LIMIT = 1 << 20  # bytes of a request
 INFLIGHT = 16 * LIMIT  # of all

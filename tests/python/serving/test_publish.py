@@ -14,7 +14,7 @@ from tests.conftest import IN_PROCESS, client_environment
 from tests.python.serving.served import Served, grpc_inputs
 
 grpcclient = pytest.importorskip("tritonclient.grpc")
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import IN_PROCESS, client_environment
 from tests.python.session.test_principals import Engine, user
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from tests.python.serving.served import TIMEOUT, Served, grpc_inputs
 
 grpcclient = pytest.importorskip("tritonclient.grpc")
 httpclient = pytest.importorskip("tritonclient.http")
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 
 MAX_WAITING = 16  # starts of one caller (server/serving/model_version.h)
 STATE = {"input_name": "total", "output_name": "total_out", "data_type": "TYPE_FP32", "dims": [2]}

@@ -18,7 +18,7 @@ import trustme
 
 from tests.conftest import BUILD, IN_PROCESS, client_environment
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 
 ENGINE = str(BUILD / "bin/teletensord")
 CLIENT = """

@@ -9,7 +9,7 @@ import pytest
 from tests.chaos.__main__ import rehearse, undisturbed
 from tests.conftest import IN_PROCESS, SANITIZER
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 
 STEPS = 90
 ROUNDS = {"cut links": 1, "killed clients": 3, "killed engines": 2, "restarted engines": 1, "paused engine": 1,

@@ -22,7 +22,7 @@ from tests.python.session.test_metrics import await_listener, get, values
 from tests.python.session.test_principals import Engine, user
 from tests.python.session.test_tls import Files, free_port
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 FAKE_NVML = BUILD / "tests/fake_nvml"
 PAGE = ("/", "/page.css", "/page.js", "/charts.js")
 

@@ -7,7 +7,7 @@ import pytest
 from tests.conftest import IN_PROCESS
 from tests.python.session.test_session import run_script
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 
 # An engine that is stopped makes every call wait for as long as the test requires.
 PREAMBLE = """

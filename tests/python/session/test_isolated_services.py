@@ -18,7 +18,7 @@ from tests.python.session.test_metrics import await_listener, get, values
 from tests.python.session.test_principals import run, user
 from tests.python.session.test_tls import free_port
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 
 
 def test_the_engine_shows_what_its_workers_do(start):  # noqa: F811

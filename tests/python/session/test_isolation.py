@@ -21,7 +21,7 @@ from tests.conftest import BUILD, IN_PROCESS, client_environment, eventually, no
 from tests.python.session.test_principals import Engine, run, user
 from tests.python.session.test_tls import Files, free_port
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 
 # Evaluates lines; prints the result, or the error, as one line.
 CLIENT = """

@@ -16,7 +16,7 @@ from tests.conftest import IN_PROCESS, Daemon, client_environment
 from tests.python.session.network import UnavailableError, network
 from tests.relay.process import RelayProcess
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 
 # Uploads a batch in each step, requests each loss without waiting, and waits for some. Prints a digest of the losses
 # and parameters.

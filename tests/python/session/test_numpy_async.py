@@ -9,6 +9,8 @@ import pytest
 from tests.conftest import IN_PROCESS
 from tests.python.session.test_session import run_script
 
+pytestmark = pytest.mark.slow
+
 np = pytest.importorskip("numpy")
 LARGE = 300_000  # elements of a value that is downloaded
 

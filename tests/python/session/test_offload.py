@@ -19,7 +19,7 @@ from tests.python.session.test_principals import Engine, run, user
 from tests.python.session.test_quotas import Client as QuotaClient
 from tests.python.session.test_tls import free_port
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 
 MIB = 1 << 20
 

@@ -20,7 +20,7 @@ from tests.python.session.test_principals import run, user
 from tests.python.session.test_tls import free_port
 from tests.relay.process import RelayProcess
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires engines in other processes")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires engines in other processes")]
 
 
 class Engine:

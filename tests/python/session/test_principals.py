@@ -21,7 +21,7 @@ from tests.conftest import BUILD, IN_PROCESS, client_environment, eventually
 from tests.python.session.test_tls import Files, connect, free_port
 from tests.sockets import is_listening
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 COMMAND = str(BUILD / "../.venv/bin/teletensor")
 
 

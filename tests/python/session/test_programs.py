@@ -17,6 +17,8 @@ import teletensor.nn.functional as F
 from tests.conftest import IN_PROCESS
 from tests.python.session.test_session import run_script
 
+pytestmark = pytest.mark.slow
+
 trace, explain = torch.compiler.trace, torch.compiler.explain
 needs_daemon = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
 

@@ -21,6 +21,8 @@ from tests.python.distributed.ranks import free_port
 from tests.python.session.test_principals import engine, run, user  # noqa: F401 - a fixture
 from tests.python.session.test_quotas import MIB, clients  # noqa: F401 - a fixture
 
+pytestmark = pytest.mark.slow
+
 needs_daemon = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
 REFUSED = "a published tensor is read-only"
 _numbers = itertools.count()

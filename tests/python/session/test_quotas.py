@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import BUILD, IN_PROCESS, client_environment, eventually
 from tests.python.session.test_principals import Engine, engine, run, user  # noqa: F401 - a fixture
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 
 # Executes each line of its input and prints the result as JSON, or the error.
 CLIENT = """

@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import IN_PROCESS
 from tests.python.session.replaced_engine import ReplacedEngine, replaced_engine, result_of
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 
 
 @pytest.fixture

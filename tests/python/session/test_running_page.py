@@ -12,7 +12,7 @@ from tests.conftest import BUILD, IN_PROCESS, ROOT, client_environment
 from tests.python.session.test_principals import run
 from tests.python.session.test_tls import Files
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 PAGE = (ROOT / "docs/running.md").read_text()
 SHA256 = "sha256:" + "ab" * 32
 

@@ -17,7 +17,7 @@ from tests.python.session.test_metrics import await_listener, get
 from tests.python.session.test_principals import Engine, run, user
 from tests.python.session.test_tls import free_port
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 PLANTED = "planted-" + "7" * 56  # a token of nobody
 
 # Opens a session that is stored, publishes, and ends with an error of the engine.

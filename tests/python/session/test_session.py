@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import BUILD, IN_PROCESS, client_environment
 from tests.sockets import is_listening
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 
 
 def run_script(script: str, daemon=None, timeout: float = 60, **env) -> subprocess.CompletedProcess:

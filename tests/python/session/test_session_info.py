@@ -16,7 +16,7 @@ from tests.python.session.test_shares import START
 from tests.python.session.test_tls import fingerprint_of
 from tests.python.session.test_tls import start as start_tls  # noqa: F401 - a fixture
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 
 
 def test_a_waiting_session_knows_its_place_and_why(engine, clients):  # noqa: F811

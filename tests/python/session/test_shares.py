@@ -11,7 +11,7 @@ from tests.conftest import IN_PROCESS, SIMULATED, eventually
 from tests.python.session.test_principals import Engine, engine, run, user  # noqa: F401 - a fixture
 from tests.python.session.test_quotas import clients  # noqa: F401 - a fixture
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 
 # Many kernels in one frame, which last about a second on one core.
 START = """x = torch.ones(512, 512); y = [x @ x for _ in range(300)]; z = torch.stack([v.sum() for v in y]);

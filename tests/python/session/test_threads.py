@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import IN_PROCESS, client_environment
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 
 PRINT = "import teletensor as t; {}print(t.get_num_threads())"
 

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 
 from tests.conftest import BUILD, IN_PROCESS, Daemon, client_environment, eventually
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 
 # Prints the result of a computation, or the error of connect().
 CLIENT = """

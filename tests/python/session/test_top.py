@@ -18,7 +18,7 @@ import pytest
 from tests.conftest import IN_PROCESS, client_environment
 from tests.python.session.test_principals import COMMAND, Engine, run, user
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 
 _FOOTER = "p principals"  # the end of a frame
 CLIENT = """

@@ -23,7 +23,7 @@ from tests.python.session.test_metrics import await_listener, get, values
 from tests.python.session.test_principals import COMMAND, Engine, user
 from tests.python.session.test_tls import Files, free_port
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 
 TRACE, SPAN, OTHER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331", "00f067aa0ba902b7"
 EXPORTED, DROPPED = "teletensor_spans_exported_total", "teletensor_spans_dropped_total"

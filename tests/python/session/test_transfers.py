@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import IN_PROCESS
 from tests.python.session.test_session import run_script
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 
 ROUND_TRIP = """
 import json, numpy, teletensor as torch

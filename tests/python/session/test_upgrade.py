@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import IN_PROCESS
 from tests.python.session.replaced_engine import ENGINE, replaced_engine, result_of
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 # Of a copy of the program.
 LIBRARIES = os.pathsep.join([str(ENGINE.parent), str(ENGINE.parent.parent / "lib")])
 

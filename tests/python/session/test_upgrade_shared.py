@@ -22,7 +22,7 @@ from tests.python.session.test_principals import run, user
 from tests.python.session.test_quotas import MIB, clients  # noqa: F401 - a fixture
 from tests.python.session.test_upgrade import LIBRARIES
 
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 
 BEGIN = """
 import json, sys, warnings

@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import IN_PROCESS
 
 np = pytest.importorskip("numpy")
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="an engine in this process receives uploads at once")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="an engine in this process receives uploads at once")]
 
 
 def upload(torch, value, count=100_000):

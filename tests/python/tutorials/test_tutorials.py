@@ -10,6 +10,8 @@ import pytest
 from tests.conftest import IN_PROCESS
 from tests.python.tutorials import page as pages
 
+pytestmark = pytest.mark.slow
+
 FOLDER = pages.ROOT / "docs/tutorials"
 PAGES = sorted(path for path in FOLDER.glob("*.md") if path.name != "index.md")
 

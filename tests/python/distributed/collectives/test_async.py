@@ -7,6 +7,8 @@ import pytest
 from ..ranks import Ranks
 from . import async_cases as cases
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("size", [1, 3])
 def test_work(ranks, size):

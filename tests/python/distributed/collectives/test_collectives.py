@@ -7,6 +7,8 @@ import pytest
 from . import async_cases, error_cases
 from . import collective_cases as cases
 
+pytestmark = pytest.mark.slow
+
 SIZES = pytest.mark.parametrize("size", [1, 2, 3, 4])
 CASES = [
     cases.all_reduce, cases.premul_sum, cases.reduce, cases.broadcast, cases.all_gather, cases.gather_and_scatter, cases.reduce_scatter,

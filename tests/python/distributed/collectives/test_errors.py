@@ -7,6 +7,8 @@ import pytest
 from ..ranks import free_port
 from . import error_cases as cases
 
+pytestmark = pytest.mark.slow
+
 
 def lines(messages: list[str], *parts: str) -> None:
     """Checks that the message of every rank contains the parts."""

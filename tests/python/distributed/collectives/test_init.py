@@ -6,9 +6,13 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
 from ....conftest import client_environment
 from ..ranks import free_port
 from . import init_cases as cases
+
+pytestmark = pytest.mark.slow
 
 
 def test_from_the_environment_several_times(ranks):

@@ -12,6 +12,8 @@ from ....conftest import IN_PROCESS
 from ..values import DTYPES
 from . import pull_cases as cases
 
+pytestmark = pytest.mark.slow
+
 
 def connect(engine, **options):
     """Opens a session beside the process's own."""

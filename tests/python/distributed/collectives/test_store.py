@@ -20,6 +20,8 @@ from teletensor.distributed._errors import DistNetworkError, DistStoreError, Que
 from teletensor.distributed._store import FileStore, HashStore, PrefixStore, Store, TCPStore
 from tests.conftest import BUILD, client_environment
 
+pytestmark = pytest.mark.slow
+
 SOON = timedelta(milliseconds=50)
 TOKEN = "a token for tests"
 

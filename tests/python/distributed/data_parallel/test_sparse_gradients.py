@@ -6,6 +6,8 @@ import pytest
 
 from . import sparse_cases as cases
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_parameters_are_those_of_one_engine(ranks, size):

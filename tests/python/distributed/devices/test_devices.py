@@ -9,6 +9,8 @@ from ..model_parallel import context_parallel_cases, pipeline_cases
 from ..ranks import Ranks
 from . import device_cases
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def gpu_ranks(ranks):  # `ranks` skips runs without private engines

@@ -21,7 +21,7 @@ from . import device_cases
 
 SHARED = {"TELETENSOR_SIMULATED_UUID": "one for all"}
 
-pytestmark = pytest.mark.skipif(not SIMULATED, reason="uses simulated GPUs")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not SIMULATED, reason="uses simulated GPUs")]
 
 
 def environment(path: Path, **more: str) -> dict[str, str]:

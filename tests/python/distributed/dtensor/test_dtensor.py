@@ -6,6 +6,8 @@ import pytest
 
 from . import dtensor_cases as cases
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(params=["ranks", "controller"])
 def run(request):

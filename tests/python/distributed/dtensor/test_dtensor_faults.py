@@ -7,6 +7,8 @@ import pytest
 from . import dtensor_fault_cases as cases
 from . import dtensor_program_cases as programs
 
+pytestmark = pytest.mark.slow
+
 
 def _run(controller, case):
     (result,) = controller.run_without_group(1, case)

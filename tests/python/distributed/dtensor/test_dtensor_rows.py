@@ -7,6 +7,8 @@ import pytest
 from ....operators.samples import OPERATORS
 from . import dtensor_row_cases as cases
 
+pytestmark = pytest.mark.slow
+
 NAMES = [
     op.name
     for op in OPERATORS

@@ -11,6 +11,8 @@ import pytest
 from tests.conftest import client_environment
 from tests.python.distributed.ranks import free_port
 
+pytestmark = pytest.mark.slow
+
 RANK = """
 import os, sys, threading, time
 import teletensor as torch, teletensor.distributed as dist

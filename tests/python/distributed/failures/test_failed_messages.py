@@ -6,6 +6,8 @@ import pytest
 
 from . import failed_message_cases as cases
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_failed_tensor(ranks, asynchronous):

@@ -12,6 +12,8 @@ import pytest
 from ..ranks import Ranks, free_port
 from . import failure_cases as cases
 
+pytestmark = pytest.mark.slow
+
 LARGE = 1 << 20  # items of a collective that takes milliseconds
 
 

@@ -15,6 +15,8 @@ from ..ranks import Rank, free_port
 from ..rpc import rpc_failure_cases as rpc_cases
 from . import failure_cases as cases
 
+pytestmark = pytest.mark.slow
+
 
 def ip(*arguments: str) -> None:
     subprocess.run(["ip", *arguments], check=True, capture_output=True)

@@ -6,6 +6,8 @@ import pytest
 
 from . import context_parallel_cases as cases
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 @pytest.mark.parametrize("method", ["allgather", "alltoall"])

@@ -17,6 +17,8 @@ from teletensor.distributed.pipelining.schedules import PipelineScheduleMulti
 
 from . import pipeline_cases as cases
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(("size", "schedule", "microbatches"), [
     (1, "GPipe", 1), (2, "GPipe", 1), (2, "GPipe", 4), (2, "1F1B", 2), (2, "1F1B", 6), (3, "1F1B", 4), (4, "GPipe", 3),

@@ -7,6 +7,8 @@ import pytest
 from ..values import DTYPES
 from . import rpc_cases as cases
 
+pytestmark = pytest.mark.slow
+
 
 def run(group, size: int, case, settings: dict | None = None, **options) -> list:
     """Runs a case on workers, which meet at the port of the ranks' groups: a session serves a limited number of stores."""

@@ -6,6 +6,8 @@ import pytest
 
 from . import rpc_autograd_cases as cases
 
+pytestmark = pytest.mark.slow
+
 
 def run(group, size: int, case) -> None:
     group.run_without_group(size, cases.run, case.__name__, group._port, {})

@@ -12,6 +12,8 @@ import pytest
 from ..ranks import Ranks, free_port
 from . import rpc_failure_cases as cases
 
+pytestmark = pytest.mark.slow
+
 OK = ["", ""]
 
 

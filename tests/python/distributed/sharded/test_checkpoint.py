@@ -12,6 +12,8 @@ import pytest
 from ..ranks import free_port
 from . import checkpoint_cases as cases
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("kind", ["ddp", "fsdp", "fsdp_originals", "fully_shard", "no_shard"])
 @pytest.mark.parametrize("optimizer", ["adamw", "sgd"])

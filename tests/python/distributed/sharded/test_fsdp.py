@@ -6,6 +6,8 @@ import pytest
 
 from . import fsdp_cases as cases
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 def test_parameters_are_those_of_one_engine(ranks, size):

@@ -6,6 +6,8 @@ import pytest
 
 from . import hybrid_shard_cases as cases
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("options", [
     {}, {"given": "groups"}, {"given": "hosts"}, {"strategy": "_HYBRID_SHARD_ZERO2"}, {"use_orig_params": True},
