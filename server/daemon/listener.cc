@@ -84,7 +84,8 @@ struct Listener::Impl {
         sessions(parts.sessions),
         engine(parts.auth, parts.sessions, admission, parts.audit, {parts.placement, parts.admissions}),
         admin(parts.auth, parts.sessions, admission, parts.audit, parts.status, parts.tracer, std::move(exit),
-              parts.workers, {parts.placed_by.empty() ? nullptr : parts.admissions, parts.placed_by}, parts.upgrade) {
+              parts.workers, {parts.placed_by.empty() ? nullptr : parts.admissions, parts.placed_by}, parts.upgrade),
+        open(admission) {
     if (parts.inference != nullptr) inference.emplace(*parts.inference, admission);
     if (parts.publisher != nullptr) models.emplace(*parts.publisher, parts.auth, admission);
   }

@@ -61,6 +61,10 @@ constexpr int kPollMilliseconds = 50;
 // briefly. For kPenalty, further connections from its address must wait.
 constexpr int kRefusals = 50;
 constexpr std::chrono::milliseconds kPenalty{100};
+// A connection that sends more bytes in this time without a token is closed. The first calls of a client, whose tokens
+// are checked when their handlers run, may be several requests of megabytes.
+constexpr uint64_t kUnauthenticatedBytes = uint64_t{32} << 20;
+constexpr std::chrono::seconds kBytesInterval{10};
 // When descriptors or memory run out, stop accepting for this time; connections wait in the kernel's queue.
 constexpr int kBackOffMilliseconds = 50;
 // How often a paused thread checks whether to continue.
@@ -107,10 +111,12 @@ Acceptor::Acceptor(std::vector<ListeningSocket> sockets, size_t per_address, boo
       sockets_(std::move(sockets)),
       tls_(tls),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      silent_(epoll_create1(EPOLL_CLOEXEC)) {}
+      silent_(epoll_create1(EPOLL_CLOEXEC)),
+      calling_(epoll_create1(EPOLL_CLOEXEC)) {}
 
 Acceptor::~Acceptor() {
   stop();
+  close(calling_);
   close(silent_);
   close(wake_);
 }
@@ -143,15 +149,17 @@ void Acceptor::stop() {
 
 void Acceptor::run() {
   std::vector<pollfd> watched;
-  watched.reserve(sockets_.size() + 2);
+  watched.reserve(sockets_.size() + 3);
   for (const ListeningSocket& socket : sockets_) watched.push_back({socket.fd.get(), POLLIN, 0});
   watched.push_back({silent_, POLLIN, 0});
+  watched.push_back({calling_, POLLIN, 0});
   watched.push_back({wake_, POLLIN, 0});
   for (;;) {
     // The lists are used by this thread only.
     const int timeout = waiting_.empty() && silent_connections_.empty() ? -1 : kPollMilliseconds;
     if (poll(watched.data(), watched.size(), timeout) < 0 && errno != EINTR) return;
     if (watched.back().revents != 0) return;
+    limit_bytes();
     MutexLock accepting(accepting_);
     if (paused_) {
       accepting.unlock();
@@ -254,6 +262,46 @@ void Acceptor::read_prefaces() {
   }
 }
 
+// Closes connections without a token that have sent too many bytes. The epoll descriptor reports every arrival once.
+void Acceptor::limit_bytes() {
+  epoll_event events[64];
+  const int ready = epoll_wait(calling_, events, 64, 0);
+  if (ready <= 0) return;
+  const auto is_ready = [&](int fd) {
+    return std::any_of(events, events + ready, [fd](const epoll_event& event) { return event.data.fd == fd; });
+  };
+  MutexLock lock(mutex_);
+  for (auto it = connections_.begin(); it != connections_.end();) {
+    const auto each = it++;
+    Connection& connection = each->second;
+    if (connection.authenticated || !is_ready(connection.fd) || !sends_too_much(connection)) continue;
+    static LogLimit limit;
+    limit.warn(absl::StrCat("closed a connection from ", connection.address, ": it sent more than ",
+                            kUnauthenticatedBytes, " bytes without a token"),
+               {.peer = connection.address});
+    close_for_abuse(each);
+  }
+}
+
+bool Acceptor::sends_too_much(Connection& connection) {
+  if (inode_of(connection.fd) != connection.inode) return false;  // gRPC has closed it
+  const Clock::time_point now = Clock::now();
+  const uint64_t received = received_bytes(connection.fd);
+  if (now - connection.bytes_since > kBytesInterval) {
+    connection.bytes_since = now;
+    connection.bytes_before = received;
+  }
+  return received - connection.bytes_before > kUnauthenticatedBytes;
+}
+
+// Shuts down a connection, and lets further ones from its address wait.
+void Acceptor::close_for_abuse(Connections::iterator at) {
+  shut_down(at->second);
+  if (penalties_.size() >= kMaxConnections) penalties_.clear();
+  penalties_[at->second.address] = Clock::now() + kPenalty;
+  connections_.erase(at);
+}
+
 // Whether a connection from this address has presented a token.
 bool Acceptor::serves(const std::string& address) {
   MutexLock lock(mutex_);
@@ -315,8 +363,20 @@ bool Acceptor::pass_to_grpc(const Waiting& waiting) {
     }
     const bool is_unix = waiting.address == "unix";
     std::string key = is_unix ? absl::StrCat("unix ", ++unix_connections_) : connection_of(waiting.peer);
-    connections_[key] = {waiting.fd, inode_of(waiting.fd), waiting.address,           Clock::now(),
-                         is_unix,    waiting.tls,          received_bytes(waiting.fd)};
+    const uint64_t received = received_bytes(waiting.fd);
+    connections_[key] = {.fd = waiting.fd,
+                         .inode = inode_of(waiting.fd),
+                         .address = waiting.address,
+                         .accepted = Clock::now(),
+                         .authenticated = is_unix,
+                         .tls = waiting.tls,
+                         .first_bytes = received,
+                         .bytes_since = Clock::now(),
+                         .bytes_before = received};
+    epoll_event event{};
+    event.events = EPOLLIN | EPOLLET;
+    event.data.fd = waiting.fd;
+    if (!is_unix) epoll_ctl(calling_, EPOLL_CTL_ADD, waiting.fd, &event);  // closing the socket removes it
   }
   Sink::NewConnectionParameters connection;
   connection.listener_fd = waiting.listener_fd;
@@ -414,11 +474,7 @@ void Acceptor::refused(const std::string& peer) {
     connection.refused_since = now;
     connection.refusals = 0;
   }
-  if (++connection.refusals < kRefusals) return;
-  shut_down(connection);
-  if (penalties_.size() >= kMaxConnections) penalties_.clear();
-  penalties_[connection.address] = now + kPenalty;
-  connections_.erase(found);
+  if (++connection.refusals >= kRefusals) close_for_abuse(found);
 }
 
 void Acceptor::authenticated(const std::string& peer) {
@@ -427,7 +483,8 @@ void Acceptor::authenticated(const std::string& peer) {
   MutexLock lock(mutex_);
   auto found = connections_.find(connection);
   if (found == connections_.end()) return;
-  found->second.authenticated = true;
+  if (std::exchange(found->second.authenticated, true)) return;
+  if (inode_of(found->second.fd) == found->second.inode) epoll_ctl(calling_, EPOLL_CTL_DEL, found->second.fd, nullptr);
 }
 
 size_t Acceptor::size() {

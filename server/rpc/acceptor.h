@@ -5,7 +5,9 @@
 // a TLS handshake, which a client does at once, so that silent peers take the place of nobody: they are closed after a
 // short time, and before that the oldest gives way to a new connection. Connections are limited in total and per
 // address; at a limit, a new connection replaces one that has not presented a token, first one that has sent nothing
-// since its preface. Connections that have to wait are served newest first. Thread-safe; runs one thread.
+// since its preface. Connections that have to wait are served newest first. A connection that sends much without a
+// token is closed, because gRPC stores what arrives before a call's handler runs: megabytes for each of its calls.
+// Thread-safe; runs one thread.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -68,9 +70,13 @@ class Acceptor {
     bool authenticated = false;
     bool tls = false;
     uint64_t first_bytes = 0;           // received before the connection was passed to gRPC
+    Clock::time_point bytes_since{};    // start of the interval in which the bytes are limited, without a token
+    uint64_t bytes_before = 0;          // received before that interval
     Clock::time_point refused_since{};  // start of the interval of one second in which `refusals` are counted
     int refusals = 0;
   };
+
+  using Connections = absl::flat_hash_map<std::string, Connection>;
 
   // An accepted connection that has not been passed to gRPC yet.
   struct Waiting {
@@ -96,6 +102,9 @@ class Acceptor {
   void add_silent(Waiting connection);
   void read_prefaces();
   void close_silent(std::list<Waiting>::iterator at);
+  void limit_bytes();
+  void close_for_abuse(Connections::iterator at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static bool sends_too_much(Connection& connection);
   bool serves(const std::string& address);
   void receive(Waiting connection);
   void serve_waiting();
@@ -111,8 +120,9 @@ class Acceptor {
   const size_t total_;
   std::vector<ListeningSocket> sockets_;
   const bool tls_;
-  const int wake_;    // an eventfd
-  const int silent_;  // an epoll descriptor for silent_connections_
+  const int wake_;     // an eventfd
+  const int silent_;   // an epoll descriptor for silent_connections_
+  const int calling_;  // an epoll descriptor for connections of gRPC that have presented no token
   Sinks sinks_;
   std::thread thread_;
   Mutex accepting_;  // held while connections are accepted
@@ -124,7 +134,7 @@ class Acceptor {
 
   Mutex mutex_;
   // The key is connection_of(peer), or "unix" and a number for unix sockets.
-  absl::flat_hash_map<std::string, Connection> connections_ ABSL_GUARDED_BY(mutex_);
+  Connections connections_ ABSL_GUARDED_BY(mutex_);
   uint64_t unix_connections_ ABSL_GUARDED_BY(mutex_) = 0;
   // For each address, the time until which new connections from it wait.
   absl::flat_hash_map<std::string, Clock::time_point> penalties_ ABSL_GUARDED_BY(mutex_);

@@ -1,10 +1,13 @@
 #include "server/rpc/open_service.h"
 
+#include <atomic>
+#include <optional>
 #include <string>
 
 namespace tt::server {
 namespace {
 
+constexpr size_t kMaxWatchBytes = size_t{64} << 10;
 // grpc.health.v1.HealthCheckResponse{status: SERVING}.
 constexpr char kServing[] = {0x08, 0x01};
 
@@ -28,15 +31,35 @@ class HealthCheckReactor final : public grpc::ServerGenericBidiReactor {
   const grpc::ByteBuffer answer_ = serving();
 };
 
-// Answers once, and stays open until the client disconnects or the engine shuts down.
+// Answers once, and stays open until the client disconnects or the engine shuts down, if the client has sent one small
+// request and no more.
 class HealthWatchReactor final : public grpc::ServerGenericBidiReactor {
  public:
-  HealthWatchReactor() { StartWrite(&answer_); }
-  void OnCancel() override { Finish(grpc::Status::CANCELLED); }
+  HealthWatchReactor(CallAdmission& admission, grpc_call* call) : deadline_(std::in_place, admission, call) {
+    StartWrite(&answer_);
+    StartRead(&request_);
+  }
+  // `ok` is false at the end of the client's stream.
+  void OnReadDone(bool ok) override {
+    if (!ok) return deadline_.reset();
+    if (++requests_ > 1 || request_.Length() > kMaxWatchBytes) {
+      return finish(grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "expected one request of a health watch"));
+    }
+    StartRead(&request_);
+  }
+  void OnCancel() override { finish(grpc::Status::CANCELLED); }
   void OnDone() override { delete this; }
 
  private:
+  void finish(const grpc::Status& status) {
+    if (!finished_.exchange(true)) Finish(status);
+  }
+
   const grpc::ByteBuffer answer_ = serving();
+  grpc::ByteBuffer request_;
+  int requests_ = 0;
+  std::atomic<bool> finished_{false};
+  std::optional<CallAdmission::Deadline> deadline_;
 };
 
 }  // namespace
@@ -44,7 +67,7 @@ class HealthWatchReactor final : public grpc::ServerGenericBidiReactor {
 grpc::ServerGenericBidiReactor* OpenService::CreateReactor(grpc::GenericCallbackServerContext* context) {
   const std::string& method = context->method();
   if (method == "/grpc.health.v1.Health/Check") return new HealthCheckReactor;
-  if (method == "/grpc.health.v1.Health/Watch") return new HealthWatchReactor;
+  if (method == "/grpc.health.v1.Health/Watch") return new HealthWatchReactor(admission_, context->c_call());
   return new UnimplementedReactor;
 }
 

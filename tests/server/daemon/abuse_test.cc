@@ -217,6 +217,64 @@ TEST(AbuseTest, ReflectionRequiresToken) {
   EXPECT_TRUE(reflect(open, false).ok());
 }
 
+// A health watch is answered at once and may stay open, so that its bytes are stored however fast the engine refuses
+// other calls.
+TEST(AbuseTest, HealthWatchesStoreFewBytes) {
+  Daemon daemon(kWithPort);
+  const uint64_t before = daemon.resident_bytes();
+  uint64_t most = before;
+  const std::string bytes = message_prefix(16 << 20) + std::string((16 << 20) - 1, 'x');
+  Http2Peer peer = Http2Peer::to_port(daemon.port());
+  std::vector<std::pair<uint32_t, size_t>> calls;
+  for (int i = 0; i < 60; ++i) calls.emplace_back(peer.call("/grpc.health.v1.Health/Watch"), 0);
+  const auto deadline = steady_clock::now() + seconds(60);
+  do {
+    for (auto& [stream, at] : calls) at = peer.send(stream, bytes, at);
+    most = std::max(most, daemon.resident_bytes());
+  } while (peer.read(20) && peer.open_calls() != 0 && steady_clock::now() < deadline);
+  EXPECT_FALSE(peer.connected());  // closed because of the bytes
+  EXPECT_LT(most - before, kMaxGrowth);
+  expect_service(daemon);
+
+  Http2Peer slow = Http2Peer::to_port(daemon.port());
+  for (int i = 0; i < 60; ++i) {
+    const uint32_t stream = slow.call("/grpc.health.v1.Health/Watch");
+    slow.send(stream, bytes.substr(0, 1000));
+  }
+  EXPECT_TRUE(slow.read_until_open(0));  // ended because their requests did not arrive
+  expect_service(daemon);
+}
+
+// A health watch as clients begin it: one request, and the end of the client's stream.
+TEST(AbuseTest, HealthWatchStaysOpen) {
+  Daemon daemon(kWithPort);
+  grpc::GenericStub stub(channel_to(daemon.port()));
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  auto call = stub.PrepareCall(&context, "/grpc.health.v1.Health/Watch", &queue);
+  void* tag = nullptr;
+  bool ok = false;
+  const auto next = [&] { return queue.Next(&tag, &ok) && ok; };
+  call->StartCall(nullptr);
+  ASSERT_TRUE(next());
+  grpc::Slice nothing("", 0);
+  call->WriteLast(grpc::ByteBuffer(&nothing, 1), {}, nullptr);
+  ASSERT_TRUE(next());
+  grpc::ByteBuffer answer;
+  call->Read(&answer, nullptr);
+  ASSERT_TRUE(next());
+  EXPECT_EQ(answer.Length(), 2u);
+  call->Read(&answer, nullptr);
+  const auto longer_than_a_request_may_take = std::chrono::system_clock::now() + seconds(7);
+  EXPECT_EQ(queue.AsyncNext(&tag, &ok, longer_than_a_request_may_take), grpc::CompletionQueue::TIMEOUT);
+  context.TryCancel();
+  EXPECT_FALSE(next());
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  next();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::CANCELLED);
+}
+
 // Sends 120 messages of 16 MiB, all but their last byte, on one connection. Returns the maximum growth of the
 // daemon's memory.
 uint64_t growth_by_unfinished(const Daemon& daemon, const char* method, const Http2Peer::Metadata& metadata) {
@@ -226,13 +284,13 @@ uint64_t growth_by_unfinished(const Daemon& daemon, const char* method, const Ht
   Http2Peer peer = Http2Peer::to_port(daemon.port());
   std::vector<std::pair<uint32_t, size_t>> calls;
   for (int i = 0; i < 120; ++i) calls.emplace_back(peer.call(method, metadata), 0);
-  auto deadline = steady_clock::now() + seconds(20);
+  auto deadline = steady_clock::now() + seconds(60);
   while (peer.open_calls() != 0 && steady_clock::now() < deadline) {
     for (auto& [stream, sent] : calls) sent = peer.send(stream, message, sent);
     if (!peer.read(20)) break;
     most = std::max(most, daemon.resident_bytes());
   }
-  EXPECT_LT(steady_clock::now(), deadline);
+  EXPECT_LT(steady_clock::now(), deadline) << method << ": " << peer.open_calls() << " calls are open";
   return most - before;
 }
 

@@ -249,7 +249,7 @@ TEST_F(RepositoryTest, AnOlderVersionServesIfTheNewestOneCannotBeLoadedAtTheStar
   EXPECT_TRUE(repository.load("m", "", "").ok());
   EXPECT_EQ(ask("m").value(), 4);
   EXPECT_THAT(repository.versions("m"), ElementsAre(4));
-  // Of versions that the configuration names, none replaces another.
+  // A damaged version is not replaced by an older one if the configuration names the versions.
   write_file(path() / "m" / "5" / "program.pb", "damaged");
   repository.unload("m", "").IgnoreError();
   EXPECT_FALSE(repository.load("m", R"({"version_policy": {"specific": {"versions": [5]}}})", "").ok());
