@@ -54,8 +54,33 @@ template <typename T>
   for (int i = 0; i < kMicro; ++i) std::memcpy(to + i * p.to_row, &b[i], sizeof(b[i]));
 }
 
+// Interleaves three columns, such as the channels of an image whose channels become its last dimension. Returns the
+// number of rows that it has written: a multiple of kMicro.
+template <typename T>
+[[gnu::always_inline]] inline int64_t interleave_three(const T* from, T* to, const Plane& p, int64_t rows) {
+  int64_t r = 0;
+  for (; r + kMicro <= rows; r += kMicro) {
+    Vector<T> a, b, c;
+    std::memcpy(&a, from + r, sizeof(a));
+    std::memcpy(&b, from + p.from_column + r, sizeof(b));
+    std::memcpy(&c, from + 2 * p.from_column + r, sizeof(c));
+    const Vector<T> ab[] = {__builtin_shufflevector(a, b, 0, 8, 0, 1, 9, 0, 2, 10),
+                            __builtin_shufflevector(a, b, 0, 3, 11, 0, 4, 12, 0, 5),
+                            __builtin_shufflevector(a, b, 13, 0, 6, 14, 0, 7, 15, 0)};
+    const Vector<T> all[] = {__builtin_shufflevector(ab[0], c, 0, 1, 8, 3, 4, 9, 6, 7),
+                             __builtin_shufflevector(ab[1], c, 10, 1, 2, 11, 4, 5, 12, 7),
+                             __builtin_shufflevector(ab[2], c, 0, 13, 2, 3, 14, 5, 6, 15)};
+    std::memcpy(to + r * 3, all, sizeof(all));
+  }
+  return r;
+}
+
 template <typename T>
 [[gnu::always_inline]] inline void transpose_strip(const T* from, T* to, const Plane& p, int64_t rows) {
+  if (p.columns == 3 && p.to_row == 3) {
+    const int64_t done = interleave_three(from, to, p, rows);
+    return transpose_edge(from + done, to + done * 3, p, rows - done, 3);
+  }
   const int64_t whole_rows = rows / kMicro * kMicro, whole_columns = p.columns / kMicro * kMicro;
   for (int64_t c = 0; c < whole_columns; c += kMicro) {
     for (int64_t r = 0; r < whole_rows; r += kMicro)

@@ -70,14 +70,18 @@ template <typename T>
          __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
 }
 
-// The scores of kKeys keys and a query: the products of each pair of elements are added in the lanes of a vector, whose
-// halves are added to each other. Eight keys share the instructions that join lanes.
-template <int kKeys, typename T>
-[[gnu::always_inline]] inline void scores_of(int64_t depth, const T* query, const T* keys, int64_t k_step, T* scores) {
+// The scores of kKeys keys and kQueries queries: the products of each pair of elements are added in the lanes of a vector,
+// whose halves are added to each other. Eight scores share the instructions that join lanes. Keys that the caller needs
+// soon are `ahead` elements away; 0: none. They are loaded into the caches, because these loops read several keys at
+// once, which processors do not recognise as one sequence.
+template <int kQueries, int kKeys, typename T>
+[[gnu::always_inline]] inline void scores_of(int64_t depth, const T* queries, int64_t q_step, const T* keys,
+                                             int64_t k_step, int64_t ahead, T* scores, int64_t n) {
+  static_assert(kQueries * kKeys <= 8);
   constexpr int64_t kCount = Lanes<T>::kCount;
   using Part = typename Eight<T>::Vector;
   constexpr int kParts = static_cast<int>(kCount / 8);
-  Part sums[kKeys][kParts] = {};
+  Part sums[kQueries][kKeys][kParts] = {};
   const auto load = [](const T* from) {
     Part part;
     std::memcpy(&part, from, sizeof(part));
@@ -85,34 +89,62 @@ template <int kKeys, typename T>
   };
   int64_t i = 0;
   for (; i + kCount <= depth; i += kCount) {
+    if (ahead > 0) {
+#pragma GCC unroll 8
+      for (int c = 0; c < kKeys; ++c) __builtin_prefetch(keys + c * k_step + i + ahead);
+    }
 #pragma GCC unroll 2
     for (int part = 0; part < kParts; ++part) {
-      const Part of_query = load(query + i + 8 * part);
+      const int64_t at = i + 8 * part;
 #pragma GCC unroll 8
-      for (int c = 0; c < kKeys; ++c) sums[c][part] += of_query * load(keys + c * k_step + i + 8 * part);
+      for (int c = 0; c < kKeys; ++c) {
+        const Part of_key = load(keys + c * k_step + at);
+#pragma GCC unroll 2
+        for (int r = 0; r < kQueries; ++r) sums[r][c][part] += load(queries + r * q_step + at) * of_key;
+      }
     }
   }
   Part eight[8] = {};
+#pragma GCC unroll 2
+  for (int r = 0; r < kQueries; ++r) {
 #pragma GCC unroll 8
-  for (int c = 0; c < kKeys; ++c) eight[c] = kParts == 1 ? sums[c][0] : sums[c][0] + sums[c][kParts - 1];
+    for (int c = 0; c < kKeys; ++c) {
+      eight[r * kKeys + c] = kParts == 1 ? sums[r][c][0] : sums[r][c][0] + sums[r][c][kParts - 1];
+    }
+  }
   const Part totals = lane_sums<T>(eight);
-  for (int c = 0; c < kKeys; ++c) {
-    T rest = 0;
-    for (int64_t j = i; j < depth; ++j) rest += query[j] * keys[c * k_step + j];
-    scores[c] = totals[c] + rest;
+#pragma GCC unroll 2
+  for (int r = 0; r < kQueries; ++r) {
+    for (int c = 0; c < kKeys; ++c) {
+      T rest = 0;
+      for (int64_t j = i; j < depth; ++j) rest += queries[r * q_step + j] * keys[c * k_step + j];
+      scores[r * n + c] = totals[r * kKeys + c] + rest;
+    }
   }
 }
 // The scores of few queries, q_step elements apart: scores[r * n + c] is the scalar product of query r and key c. A
-// product of matrices would pack all keys, which takes longer than to read them once per query.
+// product of matrices would pack all keys, which takes longer than to read them once per pair of queries.
 template <typename T>
 TT_CLONES void few_scores(int64_t m, int64_t n, int64_t depth, const T* q, int64_t q_step, const T* k, int64_t k_step,
                           T* scores) {
+  constexpr int64_t kAhead = 16;  // keys
   int64_t c = 0;
   for (; c + 8 <= n; c += 8) {
-    for (int64_t r = 0; r < m; ++r) scores_of<8>(depth, q + r * q_step, k + c * k_step, k_step, scores + r * n + c);
+    const int64_t ahead = c + 8 + kAhead <= n ? kAhead * k_step : 0;
+    int64_t r = 0;
+    for (; r + 2 <= m; r += 2) {
+      const T* const two = q + r * q_step;
+      scores_of<2, 4>(depth, two, q_step, k + c * k_step, k_step, r == 0 ? ahead : 0, scores + r * n + c, n);
+      scores_of<2, 4>(depth, two, q_step, k + (c + 4) * k_step, k_step, r == 0 ? ahead : 0, scores + r * n + c + 4, n);
+    }
+    if (r < m) {
+      scores_of<1, 8>(depth, q + r * q_step, q_step, k + c * k_step, k_step, r == 0 ? ahead : 0, scores + r * n + c, n);
+    }
   }
   for (; c < n; ++c) {
-    for (int64_t r = 0; r < m; ++r) scores_of<1>(depth, q + r * q_step, k + c * k_step, k_step, scores + r * n + c);
+    for (int64_t r = 0; r < m; ++r) {
+      scores_of<1, 1>(depth, q + r * q_step, q_step, k + c * k_step, k_step, 0, scores + r * n + c, n);
+    }
   }
 }
 // sums[r * s_step + i] = the sum over c of weights[r * n + c] * v[c * v_step + i], added to what is there if `add`, for

@@ -46,6 +46,30 @@ TT_VNNI void pack_vector(int64_t columns, int64_t k, const int8_t* b, int64_t b_
   _mm512_storeu_si512(sums, sum);
 }
 
+// Adds the products of one row with groups whose numbers are odd to sums of their own, because an instruction waits for
+// the one before it with the same sum. Returns how many groups it has multiplied.
+template <int kVectors>
+TT_VNNI inline int64_t multiply_row(int64_t groups, const uint8_t* a, const int8_t* b, __m512i (&s)[kVectors]) {
+  __m512i odd[kVectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) odd[v] = _mm512_setzero_si512();
+  int64_t g = 0;
+  for (; g + 2 <= groups; g += 2, b += 2 * kVectors * 64) {
+    int32_t four[2];
+    std::memcpy(four, a + g * kElements, sizeof(four));
+    const __m512i x = _mm512_set1_epi32(four[0]), y = _mm512_set1_epi32(four[1]);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) s[v] = _mm512_dpbusd_epi32(s[v], x, _mm512_loadu_si512(b + v * 64));
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      odd[v] = _mm512_dpbusd_epi32(odd[v], y, _mm512_loadu_si512(b + (kVectors + v) * 64));
+    }
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) s[v] = _mm512_add_epi32(s[v], odd[v]);
+  return g;
+}
+
 // The sums of kRows rows and kVectors * 16 columns, over `groups` groups and `rest` < 4 more elements.
 template <int kRows, int kVectors>
 TT_VNNI void tile(bool add, int64_t groups, int64_t rest, const uint8_t* a, int64_t a_step, const int8_t* b,
@@ -58,7 +82,12 @@ TT_VNNI void tile(bool add, int64_t groups, int64_t rest, const uint8_t* a, int6
       s[i][v] = add ? _mm512_loadu_si512(sums + i * kPanelColumns + v * kLanes) : _mm512_setzero_si512();
     }
   }
-  for (int64_t g = 0; g < groups; ++g, b += kVectors * 64) {
+  int64_t g = 0;
+  if constexpr (kRows == 1) {
+    g = multiply_row<kVectors>(groups, a, b, s[0]);
+    b += g * kVectors * 64;
+  }
+  for (; g < groups; ++g, b += kVectors * 64) {
     __m512i y[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) y[v] = _mm512_loadu_si512(b + v * 64);

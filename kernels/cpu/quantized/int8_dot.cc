@@ -21,7 +21,6 @@ constexpr int kTileRows = 4, kTileColumns = 4;
 constexpr int64_t kChunkBytes = int64_t{256} << 10;  // of rows of a, which stay in the L2 cache
 constexpr int64_t kMaxRows = 64;                     // of a block
 constexpr int64_t kFewRows = 12;                     // up to which packing the weights costs more than it saves
-constexpr int64_t kFewPackedRows = 4;                // up to which products with packed weights are not faster
 constexpr int64_t kMinColumns = 8;                   // from which vectors of 16 columns are full enough
 constexpr int64_t kPackedBytes = int64_t{1} << 20;   // of weights that are packed at a time, per thread
 
@@ -249,7 +248,7 @@ int64_t num_panels(int64_t n) { return (n + kPanelColumns - 1) / kPanelColumns; 
 }  // namespace
 
 bool uses_packed(int64_t m, int64_t n, int64_t k) {
-  return is_fast() && m > kFewPackedRows && n >= kMinColumns && k > 0;
+  return is_fast() && m > 0 && n >= kMinColumns && k > 0;
 }
 
 int64_t packed_weights_bytes(int64_t n, int64_t k) {

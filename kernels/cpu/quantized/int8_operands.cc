@@ -8,6 +8,7 @@
 #include "kernels/common/quantized/operand_checks.h"
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/iteration/copy.h"
+#include "kernels/cpu/loops/clones.h"
 
 namespace tt::cpu {
 namespace {
@@ -21,10 +22,29 @@ void check_int32(const Tensor& t, const char* name) {
   }
 }
 
+// Converts contiguous int64 integers; returns whether all are of 32 bits.
+TT_CLONES bool narrow(int64_t n, const int64_t* from, int32_t* to) {
+  int64_t lost = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    to[i] = static_cast<int32_t>(from[i]);
+    lost |= from[i] ^ int64_t{to[i]};
+  }
+  return lost == 0;
+}
+
+// The integers as int32.
+Tensor narrowed(const Tensor& t, const char* name) {
+  if (t.dtype() == DType::kInt64 && t.is_contiguous()) {
+    Tensor result = empty(t.sizes(), DType::kInt32, t.device());
+    if (narrow(t.numel(), t.data_as<const int64_t>(), result.data_as<int32_t>())) return result;
+  }
+  if (t.dtype() != DType::kInt32) check_int32(t, name);
+  return contiguous_as(t, DType::kInt32);
+}
+
 Tensor repeated(const Tensor& t, int64_t count, DType dtype, const char* name) {
   check_column_numbers(t, count, name);
-  if (dtype == DType::kInt32 && t.dtype() != dtype) check_int32(t, name);
-  const Tensor flat = contiguous_as(t, dtype);
+  const Tensor flat = dtype == DType::kInt32 ? narrowed(t, name) : contiguous_as(t, dtype);
   if (t.numel() == count) return flat;
   Tensor result = empty(Sizes{count}, dtype, t.device());
   if (dtype == DType::kInt32)

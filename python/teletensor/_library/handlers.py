@@ -6,7 +6,7 @@ call the handlers of functions and methods in the same order (python/bindings/te
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from .. import _C
@@ -21,9 +21,18 @@ def flat(values: Iterable[Any]) -> Iterator[Any]:
             yield value
 
 
+def flat_arguments(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple:
+    """The arguments of a call, with the items of lists and tuples in their place."""
+    values = (*args, *kwargs.values())
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            return tuple(flat(values))
+    return values
+
+
 def call_function_handlers(operator: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """Passes a call to the function mode or the ``__torch_function__`` that overrides it; NotImplemented if there is none."""
-    values = tuple(flat((*args, *kwargs.values())))
+    values = flat_arguments(args, kwargs)
     if _C._has_torch_function(values):
         return _C._handle_torch_function(f"torch.ops.{operator}", operator, values, args, kwargs)
     return NotImplemented
@@ -41,7 +50,7 @@ def call_handlers(overload: Any, args: tuple, kwargs: dict[str, Any], *, dispatc
     result = call_function_handlers(overload, args, kwargs)
     if result is not NotImplemented:
         return result
-    values = tuple(flat((*args, *kwargs.values())))
+    values = flat_arguments(args, kwargs)
     if dispatches and _C._is_dispatched(values):
         return call_dispatch_handlers(overload, args, kwargs)
     return NotImplemented
@@ -56,6 +65,22 @@ def _handling_types(values: Iterable[Any]) -> list[type]:
             if kind not in found and _C._handles_dispatch(item):
                 place = next((i for i, other in enumerate(found) if issubclass(kind, other)), len(found))
                 found.insert(place, kind)
+    return found
+
+
+kernel_classes: set[type] = set()  # of tensors whose __torch_dispatch__ only runs the kernel with the same arguments
+
+
+def kernel_takes(overload: Any, values: Iterable[Any]) -> bool:
+    """Whether a call that is dispatched can run the overload's kernel at once, as all its handlers would."""
+    if _C._len_torch_dispatch_stack() or not overload.kernels or overload.dispatch_rules:
+        return False
+    found = False
+    for value in values:
+        if type(value) in kernel_classes:
+            found = True
+        elif _C._handles_dispatch(value):
+            return False
     return found
 
 

@@ -17,7 +17,7 @@ from ..autograd import Function
 from ..overrides import named_by_text
 from . import fake_context
 from .compiled import CompiledKernel
-from .handlers import call_function_handlers, call_handlers, flat
+from .handlers import call_function_handlers, call_handlers, flat_arguments, kernel_takes
 from .kept_results import run_kernel
 from .schema import Schema
 
@@ -41,6 +41,35 @@ def tensors_in(values: Any) -> Iterator[Tensor]:
             yield value
         elif isinstance(value, (list, tuple)):
             yield from tensors_in(value)
+
+
+def first_tensor(values: Any) -> Tensor | None:
+    """The first of tensors_in()."""
+    for value in values:
+        if isinstance(value, Tensor):
+            return value
+        if isinstance(value, (list, tuple)) and (found := first_tensor(value)) is not None:
+            return found
+    return None
+
+
+def _requires_grad(values: Any) -> bool:
+    """Whether one of tensors_in() does."""
+    for value in values:
+        if value.requires_grad if isinstance(value, Tensor) else isinstance(value, (list, tuple)) and _requires_grad(value):
+            return True
+    return False
+
+
+def _contains(values: Any, tensor: Tensor) -> bool:
+    """Whether the object is one of tensors_in()."""
+    for value in values:
+        if value is tensor or (isinstance(value, (list, tuple)) and _contains(value, tensor)):
+            return True
+    return False
+
+
+_AUTOGRAD_KEYS = {"cpu": ("AutogradCPU", "Autograd"), "cuda": ("AutogradCUDA", "Autograd")}
 
 
 class OpOverload:
@@ -88,8 +117,8 @@ class OpOverload:
             if result is NotImplemented:
                 raise
             return result
-        values = tuple(flat((*positional, *keyword.values())))
-        if not (_C._has_torch_function(values) or _C._is_dispatched(values)):
+        values = flat_arguments(positional, keyword)
+        if not _C._has_torch_function(values) and (not _C._is_dispatched(values) or kernel_takes(self, values)):
             return self.run(positional, keyword)
         composed = self.kernels.keys() <= {"CompositeImplicitAutograd"} and self.fake is None
         result = call_handlers(self, *self._schema.without_defaults(positional, keyword), dispatches=not composed)
@@ -97,7 +126,8 @@ class OpOverload:
 
     def run(self, positional: list, keyword: dict) -> Any:
         """Calls the kernel with all arguments, without handlers of the call itself."""
-        device = next((t.device.type for t in tensors_in([*positional, *keyword.values()])), "cpu")
+        first = first_tensor(positional) if not keyword else first_tensor([*positional, *keyword.values()])
+        device = "cpu" if first is None else first.device.type
         if device in ("cpu", "cuda") and _C.autocast_dtype(device) is not None:
             if f"Autocast{device.upper()}" in self.kernels:
                 return self.kernels[f"Autocast{device.upper()}"](*positional, **keyword)
@@ -119,14 +149,14 @@ class OpOverload:
 
     def _call(self, device: str, positional: list, keyword: dict) -> Any:
         below = getattr(_below, "depth", 0)
-        autograd = next((self.kernels[k] for k in (f"Autograd{device.upper()}", "Autograd") if k in self.kernels), None)
-        if autograd is not None and not below:
-            return autograd(*positional, **keyword)
+        if not below:
+            for key in _AUTOGRAD_KEYS.get(device) or (f"Autograd{device.upper()}", "Autograd"):
+                if key in self.kernels:
+                    return self.kernels[key](*positional, **keyword)
         kernel = self._kernel(device)
         if kernel is self.kernels.get("CompositeImplicitAutograd"):
             return kernel(*positional, **keyword)
-        differentiable = any(t.requires_grad for t in tensors_in([*positional, *keyword.values()]))
-        if below or not (differentiable and _C.is_grad_enabled()):
+        if below or not (_C.is_grad_enabled() and (_requires_grad(positional) or _requires_grad(keyword.values()))):
             return self._checked(run_kernel(kernel, positional, keyword), positional)
         if isinstance(kernel, CompiledKernel) and self.backward is None and not self._schema.is_mutable:
             return self._checked(kernel(*positional, **keyword), positional)  # the Program's calls are recorded
@@ -136,8 +166,8 @@ class OpOverload:
         key = {"meta": "Meta"}.get(device, device.upper())
         if key == "Meta" and "Meta" not in self.kernels and self.fake is not None:
             return fake_context.in_context(self.name(), self.fake)
-        for name in (*(() if key in self.disabled else (key,)), "CompositeExplicitAutograd", "CompositeImplicitAutograd"):
-            if name in self.kernels:
+        for name in (key, "CompositeExplicitAutograd", "CompositeImplicitAutograd"):
+            if name in self.kernels and not (name is key and key in self.disabled):
                 return self.kernels[name]
         raise NotImplementedError(
             f"Could not run '{self.name()}' with arguments from the '{key}' backend: kernels are registered for "
@@ -146,8 +176,10 @@ class OpOverload:
 
     def _checked(self, result: Any, positional: Sequence[Any]) -> Any:
         """Raises RuntimeError if an output is an input, which PyTorch does not allow in operators that change nothing."""
-        inputs = [*tensors_in(positional)]
-        if not self._schema.is_mutable and any(r is t for r in tensors_in([result]) for t in inputs):
+        if self._schema.is_mutable:
+            return result
+        results = (result,) if isinstance(result, Tensor) else tensors_in([result])
+        if any(_contains(positional, r) for r in results):
             raise RuntimeError(
                 f"{self._opname}: The output of this custom operator must not also be an input to this custom operator; "
                 "return a clone of it (x.clone())"

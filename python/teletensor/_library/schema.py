@@ -53,10 +53,13 @@ class Schema:
         return any(a.is_write for a in self.arguments)
 
     @functools.cached_property
-    def _only_tensors(self) -> int:
-        """The number of arguments if all are required tensors by position; -1 for others."""
-        simple = all(a.type == "Tensor" and not a.kwarg_only for a in self.arguments)
-        return len(self.arguments) if simple else -1
+    def _all_positional(self) -> bool:
+        return not any(a.kwarg_only for a in self.arguments)
+
+    @functools.cached_property
+    def _tensors(self) -> tuple[int, ...]:
+        """The positions of the arguments that must be tensors."""
+        return tuple(i for i, a in enumerate(self.arguments) if a.type == "Tensor")
 
     def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Returns the positional and the keyword-only arguments of a call, with defaults.
@@ -64,8 +67,12 @@ class Schema:
         Raises:
             RuntimeError: an argument is missing, unknown, given twice, or not a tensor where the schema requires one.
         """
-        if len(args) == self._only_tensors and not kwargs and all(isinstance(v, _C.Tensor) for v in args):
-            return [*args], {}
+        if len(args) == len(self.arguments) and not kwargs and self._all_positional:
+            for i in self._tensors:
+                if not isinstance(args[i], _C.Tensor):
+                    break
+            else:
+                return [*args], {}
         positional = [a for a in self.arguments if not a.kwarg_only]
         if len(args) > len(positional):
             raise RuntimeError(
