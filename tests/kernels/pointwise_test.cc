@@ -360,7 +360,8 @@ TEST_F(Pointwise, AssignsEveryPairOfDtypesAndLayouts) {
 
 TEST_F(Pointwise, TransposesInTiles) {
   for (DType dtype : {DType::kBool, DType::kFloat16, DType::kFloat32, DType::kInt64}) {
-    for (Sizes sizes : {Sizes{67, 45}, Sizes{5, 33, 70}, Sizes{200, 3}, Sizes{3, 200}}) {
+    for (Sizes sizes :
+         {Sizes{67, 45}, Sizes{5, 33, 70}, Sizes{200, 3}, Sizes{3, 200}, Sizes{3, 1031}, Sizes{2, 3, 157}}) {
       const Tensor source = transposed(filled(sizes, dtype), -2 + static_cast<int64_t>(sizes.size()), sizes.size() - 1);
       const Tensor target = empty(source.sizes(), dtype, Device{});
       call_into("assign", target, {target.get(), source.get()});

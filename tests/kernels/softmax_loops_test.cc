@@ -1,8 +1,12 @@
 #include "kernels/cpu/loops/softmax_loops.h"
 
+#include <bit>
+#include <cmath>
 #include <limits>
 #include <optional>
+#include <vector>
 
+#include "kernels/common/math/exponential.h"
 #include "kernels/cpu/kernels.h"
 #include "tests/kernels/tensors.h"
 
@@ -71,6 +75,30 @@ TEST(Softmax, NaNAffectsItsVectorOnly) {
 }
 
 // Rows of 16-bit elements, computed in float32.
+// Arguments of all magnitudes, of both signs, and those around which results become 0, subnormal and infinite.
+TEST(Softmax, ExponentialIsExactToTwoUnits) {
+  std::vector<float> arguments = {-104.1F, -103.5F, -88.0F, -87.4F, -87.3F, 88.7F,
+                                  88.8F,   89.5F,   1e30F,  -1e30F, 0.0F,   -0.0F};
+  for (uint32_t bits = 0; bits < 0x7f80'0000U; bits += 10007) {
+    for (uint32_t sign : {0U, 0x8000'0000U}) arguments.push_back(std::bit_cast<float>(bits | sign));
+  }
+  for (float x : arguments) {
+    const double expected = std::exp(static_cast<double>(x));
+    const float found = math::exponential(x);
+    if (static_cast<float>(expected) == std::numeric_limits<float>::infinity()) {
+      EXPECT_EQ(found, std::numeric_limits<float>::infinity()) << x;
+      continue;
+    }
+    int exponent = 0;
+    std::frexp(expected, &exponent);
+    EXPECT_LE(std::abs(found - expected), 2 * std::ldexp(1.0, std::max(exponent - 24, -149))) << x;
+  }
+  EXPECT_EQ(math::exponential(-std::numeric_limits<float>::infinity()), 0);
+  EXPECT_EQ(math::exponential(std::numeric_limits<float>::infinity()), std::numeric_limits<float>::infinity());
+  EXPECT_TRUE(std::isnan(math::exponential(std::numeric_limits<float>::quiet_NaN())));
+  EXPECT_TRUE(std::isnan(math::exponential(-std::numeric_limits<float>::quiet_NaN())));
+}
+
 TEST(Softmax, HalfEqualsRoundedFloat) {
   for (DType dtype : {DType::kFloat16, DType::kBFloat16}) {
     const Tensor x = filled({130, 700}, dtype), wide = filled({130, 700});

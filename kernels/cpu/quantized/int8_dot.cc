@@ -247,9 +247,7 @@ int64_t num_panels(int64_t n) { return (n + kPanelColumns - 1) / kPanelColumns; 
 
 }  // namespace
 
-bool uses_packed(int64_t m, int64_t n, int64_t k) {
-  return is_fast() && m > 0 && n >= kMinColumns && k > 0;
-}
+bool uses_packed(int64_t m, int64_t n, int64_t k) { return is_fast() && m > 0 && n >= kMinColumns && k > 0; }
 
 int64_t packed_weights_bytes(int64_t n, int64_t k) {
   return num_panels(n) * (packed_bytes(kPanelColumns, k) + kPanelColumns * static_cast<int64_t>(sizeof(int32_t)));

@@ -134,19 +134,32 @@ template <bool kCentered, bool kBias, bool kRelu>
     to[j] = number;
   }
 }
-TT_CLONES void finish_row(int64_t n, const int32_t* sums, const int32_t* weights, int32_t point, int32_t centered,
-                          float scale, Columns c, bool relu, float* to) {
-  const auto finish = [&]<bool kBias, bool kRelu>() __attribute__((always_inline)) {
-    if (centered == 0) {
-      finish_columns<false, kBias, kRelu>(n, sums, weights, point, 0, scale, c.points, c.scales, c.bias, to);
-    } else {
-      finish_columns<true, kBias, kRelu>(n, sums, weights, point, centered, scale, c.points, c.scales, c.bias, to);
+// The rows of the input that a block belongs to: their zero points, scales, and sums of the elements minus the zero
+// point, which may be null.
+struct InputRows {
+  const int32_t* points;
+  const float* scales;
+  const int32_t* centered;
+};
+
+// Writes the numbers of a block to `to`, whose rows are `to_step` elements apart. The loop over rows is here, because a
+// call of a function that depends on the processor takes as long as a row.
+TT_CLONES void finish_block(const Int8Block& t, InputRows rows, Columns c, bool relu, float* to, int64_t to_step) {
+  const int64_t n = t.columns;
+  const auto finish = [&]<bool kCentered, bool kBias, bool kRelu>() __attribute__((always_inline)) {
+    for (int64_t i = 0; i < t.rows; ++i) {
+      finish_columns<kCentered, kBias, kRelu>(n, t.sums + i * t.step, t.weights, rows.points[i],
+                                              kCentered ? rows.centered[i] : 0, rows.scales[i], c.points, c.scales,
+                                              c.bias, to + i * to_step);
     }
   };
-  if (c.bias) {
-    relu ? finish.template operator()<true, true>() : finish.template operator()<true, false>();
+  const auto with_bias = [&]<bool kCentered, bool kBias>() __attribute__((always_inline)) {
+    relu ? finish.template operator()<kCentered, kBias, true>() : finish.template operator()<kCentered, kBias, false>();
+  };
+  if (rows.centered) {
+    c.bias ? with_bias.template operator()<true, true>() : with_bias.template operator()<true, false>();
   } else {
-    relu ? finish.template operator()<false, true>() : finish.template operator()<false, false>();
+    c.bias ? with_bias.template operator()<false, true>() : with_bias.template operator()<false, false>();
   }
 }
 
@@ -251,15 +264,13 @@ void int8_linear_dynamic(const Tensor& input, const Tensor& weight, const Tensor
   const auto depth = static_cast<int32_t>(k);
   const int32_t* row_points = a.zero_points.data_as<int32_t>();
   const float* row_scales = a.scales.data_as<float>();
-  const int32_t* row_totals = symmetric ? nullptr : sums.data_as<int32_t>();
+  int32_t* centered = symmetric ? nullptr : sums.data_as<int32_t>();
+  for (int64_t i = 0; centered && i < m; ++i) centered[i] -= depth * row_points[i];
   const Columns columns{points.data_as<int32_t>(), scales.data_as<float>(), added ? added.data_as<float>() : nullptr};
   int8_product(with_weights({m, n, k, a.values.data_as<const uint8_t>(), k, b.data_as<const int8_t>(), k}, packed),
                [&](const Int8Block& t) {
-                 for (int64_t i = t.row; i < t.row + t.rows; ++i) {
-                   const int32_t centered = row_totals ? row_totals[i] - depth * row_points[i] : 0;
-                   finish_row(t.columns, t.sums + (i - t.row) * t.step, t.weights, row_points[i], centered,
-                              row_scales[i], columns.from(t.column), relu, to + i * n + t.column);
-                 }
+                 const InputRows rows{row_points + t.row, row_scales + t.row, centered ? centered + t.row : nullptr};
+                 finish_block(t, rows, columns.from(t.column), relu, to + t.row * n + t.column, n);
                });
   if (!result.same(out)) copy(result, out);
 }

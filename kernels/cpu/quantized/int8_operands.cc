@@ -27,7 +27,7 @@ TT_CLONES bool narrow(int64_t n, const int64_t* from, int32_t* to) {
   int64_t lost = 0;
   for (int64_t i = 0; i < n; ++i) {
     to[i] = static_cast<int32_t>(from[i]);
-    lost |= from[i] ^ int64_t{to[i]};
+    lost |= from[i] ^ static_cast<int64_t>(to[i]);
   }
   return lost == 0;
 }

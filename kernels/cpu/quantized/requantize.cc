@@ -12,9 +12,21 @@ struct Limits {
   float zero_point, low, high;
 };
 
-TT_CLONES void requantize_row(int64_t n, const int32_t* sums, const int32_t* weights, int32_t point, int32_t centered,
-                              const int32_t* points, const float* shifts, const float* factors, Limits limits,
-                              uint8_t* to) {
+// What is added to a sum of each column, and the factor of the result.
+TT_CLONES void divide(int64_t n, const float* scales, const float* bias, float divisor, float* __restrict shifts,
+                      float* __restrict factors) {
+  for (int64_t j = 0; j < n; ++j) factors[j] = scales[j] / divisor;
+  if (bias) {
+    for (int64_t j = 0; j < n; ++j) shifts[j] = bias[j] / scales[j];
+  } else {
+    for (int64_t j = 0; j < n; ++j) shifts[j] = 0;
+  }
+}
+
+TT_CLONES void requantize_row(int64_t n, const int32_t* __restrict sums, const int32_t* __restrict weights,
+                              int32_t point, int32_t centered, const int32_t* __restrict points,
+                              const float* __restrict shifts, const float* __restrict factors, Limits limits,
+                              uint8_t* __restrict to) {
   for (int64_t j = 0; j < n; ++j) {
     const auto sum = static_cast<float>(sums[j] - point * weights[j] - points[j] * centered);
     const float moved = std::rint((sum + shifts[j]) * factors[j]) + limits.zero_point;
@@ -34,13 +46,8 @@ Requantization::Requantization(const Tensor& scale, const Tensor& bias, int64_t 
       high_(static_cast<float>(quant_max)) {
   const Tensor scales = numbers(scale, columns, "scale");
   const Tensor added = bias ? numbers(bias, columns, "bias") : Tensor();
-  const auto* from = scales.data_as<const float>();
-  auto *shifts = shifts_.data_as<float>(), *factors = factors_.data_as<float>();
-  const auto divisor = static_cast<float>(output_scale);
-  for (int64_t j = 0; j < columns; ++j) {
-    shifts[j] = added ? added.data_as<const float>()[j] / from[j] : 0.0F;
-    factors[j] = from[j] / divisor;
-  }
+  divide(columns, scales.data_as<const float>(), added ? added.data_as<const float>() : nullptr,
+         static_cast<float>(output_scale), shifts_.data_as<float>(), factors_.data_as<float>());
 }
 
 void Requantization::row(int64_t first, int64_t n, const int32_t* sums, const int32_t* weights, int32_t point,

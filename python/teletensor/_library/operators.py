@@ -178,8 +178,11 @@ class OpOverload:
         """Raises RuntimeError if an output is an input, which PyTorch does not allow in operators that change nothing."""
         if self._schema.is_mutable:
             return result
-        results = (result,) if isinstance(result, Tensor) else tensors_in([result])
-        if any(_contains(positional, r) for r in results):
+        if isinstance(result, Tensor):
+            is_input = _contains(positional, result)
+        else:
+            is_input = any(_contains(positional, r) for r in tensors_in([result]))
+        if is_input:
             raise RuntimeError(
                 f"{self._opname}: The output of this custom operator must not also be an input to this custom operator; "
                 "return a clone of it (x.clone())"

@@ -19,7 +19,7 @@ def expected(q, k, v, mask, is_causal):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
-    ("queries", "keys", "depth", "width"), [(1, 300, 24, 40), (4, 17, 96, 96), (3, 600, 5, 7), (5, 64, 33, 8)]
+    ("queries", "keys", "depth", "width"), [(1, 300, 24, 40), (2, 43, 96, 16), (4, 17, 96, 96), (3, 600, 5, 7), (5, 64, 33, 8)]
 )
 @pytest.mark.parametrize("kind", ["plain", "mask", "causal"])
 def test_slices_of_a_cache(torch, dtype, queries, keys, depth, width, kind):

@@ -119,6 +119,71 @@ def test_integer_products_are_exact(torch, m, n, k):
     assert torch.equal(torch._int_mm(signed, b.t()).double(), signed.double() @ b.double().t())
 
 
+@pytest.mark.parametrize("m", [1, 2, 4])
+@pytest.mark.parametrize("n", [8, 17, 64, 65, 200])
+@pytest.mark.parametrize("extreme", [False, True])
+def test_products_of_few_rows_with_kept_weights(torch, m, n, extreme):
+    """Depths that end within a group of 4 and of 8 elements; extremes, whose products of 8 bits do not saturate."""
+    from teletensor import _C
+
+    torch.manual_seed(n)
+    for k in (1, 3, 4, 5, 8, 11, 64, 511, 516, 1031):
+        a, b = torch.randint(0, 256, (m, k)).to(torch.uint8), torch.randint(-128, 128, (n, k)).to(torch.int8)
+        if extreme:
+            a.fill_(255)
+            b.fill_(-128)
+        points = torch.randint(-9, 9, (n,))
+        expected = (a.double() - 3) @ (b.double() - points.double().reshape(-1, 1)).t()
+        for _ in range(3):  # weights are packed when they are used again
+            assert torch.equal(_C.ops.int8_linear(a, b, 3, points).double(), expected)
+        a[:, 0] = 255  # each row's scale is 1, so that its integers are its elements
+        scales = torch.rand(n)
+        exact = a.double() @ ((b.double() - points.double().reshape(-1, 1)) * scales.double().reshape(-1, 1)).t()
+        for _ in range(3):
+            numbers = _C.ops.int8_linear_dynamic(a.float(), b, scales, points, None, False, True, False)
+            assert torch.allclose(numbers.double(), exact, rtol=1e-6, atol=0)
+
+
+def test_products_without_rows_or_elements(torch):
+    from teletensor import _C
+
+    b = torch.ones(70, 5, dtype=torch.int8)
+    for _ in range(2):
+        assert _C.ops.int8_linear(torch.ones(0, 5, dtype=torch.uint8), b, 3, 0).shape == (0, 70)
+        assert _C.ops.int8_linear_dynamic(torch.ones(0, 5), b, 1.0, 0, None, False, True, False).shape == (0, 70)
+    empty = _C.ops.int8_linear(torch.ones(1, 0, dtype=torch.uint8), torch.ones(70, 0, dtype=torch.int8), 3, 0)
+    assert empty.tolist() == [[0] * 70]
+
+
+def test_modes_and_subclasses_receive_calls_of_quantized_operators(torch):
+    from teletensor.utils._python_dispatch import TorchDispatchMode
+
+    q = torch.quantize_per_tensor(torch.randn(1, 8), 0.05, 128, torch.quint8)
+    weight = torch.quantize_per_tensor(torch.randn(9, 8), 0.02, 0, torch.qint8)
+    packed = torch.ops.quantized.linear_prepack(weight, None)
+    expected = torch.ops.quantized.linear(q, packed, 0.1, 100)
+    seen = []
+
+    class Recording(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append((str(func), args[1:]))
+            return func(*args, **(kwargs or {}))
+
+    with Recording():
+        found = torch.ops.quantized.linear(q, packed, 0.1, 100)
+    assert ("quantized.linear.default", (packed, 0.1, 100)) in seen
+    assert torch.equal(found.int_repr(), expected.int_repr())
+
+    class Logged(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    torch.ops.quantized.linear_dynamic(torch.randn(1, 8).as_subclass(Logged), packed, False)
+    assert any("linear_dynamic" in name for name in seen if isinstance(name, str))
+
+
 @pytest.mark.parametrize("channels", [(4, 6, 1), (5, 19, 1), (4, 4, 4), (4, 8, 2), (4, 18, 2), (6, 12, 6)])
 @pytest.mark.parametrize("kernel", [(3, 2, 3), (1, 1, 1)])
 @pytest.mark.parametrize("space", [1, 2, 3])

@@ -63,7 +63,7 @@ def int8_dynamic_product(x: Tensor, weight: Tensor, scale: Tensor, bias: Tensor 
     """``x @ (weight * scale).T + bias`` with activations quantized per row, with zero points: one operator. None: not for these.
 
     Args:
-        x: (rows, in), floating-point; weight: (out, in), int8; scale: (out,), float32.
+        x: (..., in), floating-point; weight: (out, in), int8; scale: `out` numbers, float32.
     """
     if not _has_kernels(x) or x.dtype != _C.float32 or reduce_range:
         return None

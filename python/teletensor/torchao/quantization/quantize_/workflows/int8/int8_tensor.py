@@ -128,6 +128,19 @@ def _activation(x: Tensor, weight: Int8Tensor) -> Int8Tensor:
     return Int8Tensor.from_hp(x, options.granularity, options.mapping_type, scale, point, reduce_range=options.reduce_range)
 
 
+def _product_with_rows(x: Tensor, weight: Int8Tensor, bias: Tensor | None) -> Tensor | None:
+    """The layer as one operator of the engine, which quantizes each row of the input with a zero point. None: it has none."""
+    options = weight.act_quant_kwargs
+    if options is None or weight.has_zero_points() or weight.act_quant_scale is not None or weight.scale.numel() == 1:
+        return None
+    if not isinstance(options.granularity, PerRow) or options.mapping_type == MappingType.SYMMETRIC:
+        return None
+    inside = None if needs_gradient(bias) else bias
+    x = x.detach() if x.requires_grad else x  # rounding has no gradients
+    found = int8_dynamic_product(x, weight.qdata, weight.scale, inside, options.reduce_range)
+    return found if found is None or inside is bias else found + bias
+
+
 @Int8Tensor.implements_torch_function(F.linear)
 def _linear(_func: Any, _types: Any, args: tuple, kwargs: dict) -> Tensor:
     x, weight, bias = bound("input weight bias", args, kwargs).values()
@@ -136,8 +149,10 @@ def _linear(_func: Any, _types: Any, args: tuple, kwargs: dict) -> Tensor:
     dtype = x.dtype
     if weight.act_pre_scale is not None:
         x = x * weight.act_pre_scale
-    rows = x.reshape(-1, x.shape[-1])
     options = weight.act_quant_kwargs
+    if (found := _product_with_rows(x, weight, bias)) is not None:
+        return found
+    rows = x.reshape(-1, x.shape[-1])
     if weight.has_zero_points():
         rows = rows if options is None else _activation(rows.detach(), weight).dequantize(dtype)
         result = F.linear(rows, weight.dequantize(dtype))
@@ -145,12 +160,6 @@ def _linear(_func: Any, _types: Any, args: tuple, kwargs: dict) -> Tensor:
         rows = rows.detach()  # rounding has no gradients
         per_row = weight.act_quant_scale is None and isinstance(options.granularity, PerRow)
         symmetric = options.mapping_type == MappingType.SYMMETRIC
-        if per_row and not symmetric and weight.scale.numel() > 1:
-            inside = None if needs_gradient(bias) else bias
-            found = int8_dynamic_product(rows, weight.qdata, weight.scale.reshape(-1), inside, options.reduce_range)
-            if found is not None:
-                found = found.reshape(*x.shape[:-1], weight.shape[0])
-                return found if inside is bias else found + bias
         if per_row and symmetric:
             (q, scales), points = int8_rows(rows, options.reduce_range), None
         else:
