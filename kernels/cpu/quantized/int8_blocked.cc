@@ -148,8 +148,10 @@ void multiply_panel(int64_t rows, int64_t columns, int64_t k, const uint8_t* a, 
   for (int64_t p = 0; p < k; p += kDepth) {
     const int64_t depth = std::min(kDepth, k - p);
     const int8_t* b = packed + p / kElements * vectors * 64;
-    for (int64_t i = 0; i < rows; i += kBlockedRows) {
-      const int64_t height = std::min<int64_t>(kBlockedRows, rows - i);
+    // Tiles of about as many rows, because the last one would have too few sums to keep the processor busy.
+    const int64_t tiles = (rows + kBlockedRows - 1) / kBlockedRows;
+    for (int64_t t = 0; t < tiles; ++t) {
+      const int64_t i = rows * t / tiles, height = rows * (t + 1) / tiles - i;
       kTiles[(height - 1) * kMaxVectors + vectors - 1](p > 0, depth / kElements, depth % kElements, a + i * a_step + p,
                                                        a_step, b, sums + i * kPanelColumns);
     }

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .._library import registry
+from .._library.handlers import kernel_classes
 from .._library.schema import parse
+from .tensor import FewBitsTensor, QuantizedTensor
 
 _FILE = Path(__file__).with_name("schemas.txt")  # PyTorch's declarations of the namespace
 _kernels: dict[str, Callable] = {}  # by the operator's name with its overload
@@ -24,6 +26,7 @@ def kernel(*names: str) -> Callable[[Callable], Callable]:
 
 def define_all() -> None:
     """Defines every operator of the file; one without a kernel raises NotImplementedError when it is called."""
+    kernel_classes.update({QuantizedTensor, FewBitsTensor})
     names = set()
     for line in _FILE.read_text().splitlines():
         schema = parse(line)

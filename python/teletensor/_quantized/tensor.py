@@ -7,7 +7,6 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
-from .._library.handlers import kernel_classes
 from .._options import check_flags, check_memory_format
 from .._quantized_names import QuantizedDType, qscheme
 from .._tensor_str import _add_suffixes, _tensor_str
@@ -304,7 +303,6 @@ class FewBitsTensor(QuantizedTensor):
 
 
 FewBitsTensor.__module__ = "teletensor"
-kernel_classes.update({QuantizedTensor, FewBitsTensor})
 
 
 def unpacked(packed: Tensor, per_byte: int) -> Tensor:
