@@ -77,13 +77,14 @@ def test_calls_of_the_repository_are_an_operators(engine):
         engine = _C.Inference()
         ! engine.load("his")
         ! engine.unload("his")
+        torch.serve(lambda x: x + 1, "loaded", torch.ones(2))
     """
     as_principal(engine, "alice", program)
     as_principal(engine, "root", """
         from teletensor import _C
-        torch.serve(lambda x: x + 3, "his", torch.ones(2))
-        serving.withdraw("his")
-        _C.Inference().load("hers")
+        torch.serve(lambda x: x + 3, "rooted", torch.ones(2))
+        serving.withdraw("rooted")
+        _C.Inference().load("loaded")
     """)  # fmt: skip
 
 
