@@ -128,9 +128,9 @@ Tensor Region::scatter(const Tensor& part) const {
 Tensor Region::zero_out(const Tensor& whole) const {
   if (dtype != view_dtype) return from_parts(of_parts().zero_out(to_parts(whole)), dtype);
   Row row = row_of(*this);
-  Tensor keeps = ops::ones(Sizes{row.length}, dtype, device);
-  write(strided_view(keeps, row.first, view), ops::zeros(view.sizes, dtype, device));
-  return ops::mul(whole, strided_view(keeps, row.first, base));
+  Tensor keeps = ops::ones(Sizes{row.length}, DType::kBool, device);
+  write(strided_view(keeps, row.first, view), ops::zeros(view.sizes, DType::kBool, device));
+  return ops::where(strided_view(keeps, row.first, base), whole, 0.0);  // inf times 0 is nan
 }
 
 }  // namespace tt::autograd
