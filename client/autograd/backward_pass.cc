@@ -10,6 +10,7 @@
 #include "client/session/operand.h"
 #include "client/session/program_trace.h"
 #include "engine/schema/error.h"
+#include "engine/schema/op_ids.h"
 
 namespace tt::client {
 namespace {
@@ -227,7 +228,7 @@ void BackwardPass::check_not_freed(absl::Span<const Tensor> captures) {
   CallOptions options;
   options.grad = false;
   options.site = options_.site;
-  const Tensor freed = session_->call(*find_op("graph_is_freed"), args, options)[0];
+  const Tensor freed = session_->call(*find_op(op_id::kGraphIsFreed), args, options)[0];
   check(session_->read(freed, options_.site).bytes[0] == 0, kFreedMessage);
 }
 
@@ -261,7 +262,7 @@ std::vector<Tensor> BackwardPass::run(absl::Span<const Tensor> captures) {
   return results;
 }
 
-Tensors BackwardPass::call(std::string_view op, Args args, absl::Span<const TensorMeta> metas) {
+Tensors BackwardPass::call(uint16_t op, Args args, absl::Span<const TensorMeta> metas) {
   CallOptions options;
   options.grad = options_.create_graph;
   options.site = options_.site;
@@ -299,7 +300,7 @@ std::vector<Tensor> BackwardPass::issue(absl::Span<const Tensor> captures) {
   const ListArg roots(roots_), gradients(gradients_), targets(captures);
   const Arg args[] = {roots.arg(),         gradients.arg(),       targets.arg(),
                       options_.accumulate, options_.retain_graph, options_.create_graph};
-  Tensors results = call("backward", args, gradient_metas(captures));
+  Tensors results = call(op_id::kBackward, args, gradient_metas(captures));
   attach_history(results);
   return {results.begin(), results.end()};
 }
@@ -330,7 +331,7 @@ std::vector<Tensor> BackwardPass::issue_steps(absl::Span<const Tensor> captures)
   const auto drop = [this, outer] {
     innermost = outer;
     const Arg args[] = {task_};
-    call("backward_drop", args, {});
+    call(op_id::kBackwardDrop, args, {});
   };
   absl::Cleanup give_up = [&drop] { ignoring_errors(drop); };
   for (uint32_t i : indices_latest_first()) {
@@ -355,7 +356,7 @@ void BackwardPass::begin(absl::Span<const Tensor> captures) {
   TensorMeta progress;
   progress.dtype = DType::kBool;
   progress.sizes = progress.strides = {1};
-  progress_ = call("backward_begin", args, {&progress, 1})[0];
+  progress_ = call(op_id::kBackwardBegin, args, {&progress, 1})[0];
 }
 
 void BackwardPass::visit_node(GraphNode& node) {
@@ -505,7 +506,7 @@ Tensor BackwardPass::with_history(int64_t place, const Tensor& tensor) {
   TensorMeta meta = *tensor;
   meta.requires_grad = true;
   const Arg args[] = {task_, function_->extras()->stop, place, tensor.get()};
-  Tensor view = call("backward_history", args, {&meta, 1})[0];
+  Tensor view = call(op_id::kBackwardHistory, args, {&meta, 1})[0];
   set_view_at(view, *tensor, std::move(edge));
   return view;
 }
@@ -530,7 +531,7 @@ void BackwardPass::run_function(GraphNode& node, bool is_certain, const GraphExt
     TensorMeta zeros = gradient_meta(function.outputs[i]);
     zeros.requires_grad = false;
     const Arg args[] = {SizesView(zeros.sizes), zeros.dtype, zeros.device};
-    gradients[i] = call("zeros", args, {&zeros, 1})[0];
+    gradients[i] = call(op_id::kZeros, args, {&zeros, 1})[0];
   }
   for (const GraphHook& hook : hooks) {
     if (hook.kind == HookKind::kBefore && hook.function) gradients = hook.function(gradients, options_.create_graph);
@@ -562,7 +563,7 @@ Tensors BackwardPass::run_until(int64_t stop, absl::Span<const TensorMeta> metas
     shapes.insert(shapes.end(), meta.sizes.begin(), meta.sizes.end());
   }
   const Arg args[] = {task_, stop, progress_.get(), SizesView(shapes)};
-  Tensors results = call("backward_until", args, gradients);
+  Tensors results = call(op_id::kBackwardUntil, args, gradients);
   attach_history(results);
   return results;
 }
@@ -576,7 +577,7 @@ void BackwardPass::pass_tensors(int64_t stop, absl::Span<const Tensor> tensors) 
   const ListArg fed(tensors);
   const Arg args[] = {task_, stop, fed.arg(), progress_.get()};
   TensorMeta progress = *progress_;
-  progress_ = call("backward_feed", args, {&progress, 1})[0];
+  progress_ = call(op_id::kBackwardFeed, args, {&progress, 1})[0];
 }
 
 std::vector<Tensor> BackwardPass::end(absl::Span<const Tensor> captures) {
@@ -587,7 +588,7 @@ std::vector<Tensor> BackwardPass::end(absl::Span<const Tensor> captures) {
   }
   const ListArg targets(reached);
   const Arg args[] = {task_, targets.arg(), progress_.get()};
-  Tensors gradients = call("backward_end", args, gradient_metas(reached));
+  Tensors gradients = call(op_id::kBackwardEnd, args, gradient_metas(reached));
   attach_history(gradients);
   std::vector<Tensor> results;
   size_t next = 0;

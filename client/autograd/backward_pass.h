@@ -79,7 +79,7 @@ class BackwardPass {
   void pass_gradients(int64_t stop, absl::Span<const Tensor> gradients);
   std::vector<Tensor> end(absl::Span<const Tensor> captures);
 
-  Tensors call(std::string_view op, Args args, absl::Span<const TensorMeta> metas);
+  Tensors call(uint16_t op, Args args, absl::Span<const TensorMeta> metas);
   // Returns the metadata of a gradient of `of`.
   TensorMeta gradient_meta(const TensorMeta& of) const;
   std::vector<TensorMeta> gradient_metas(absl::Span<const Tensor> of) const;

@@ -19,22 +19,35 @@ uint64_t bits_of(const Arg& arg) {
   return bits;
 }
 
-bool equal(const TensorMeta& a, const TensorMeta& b) {
-  return a.dtype == b.dtype && a.device == b.device && a.requires_grad == b.requires_grad &&
-         a.is_number == b.is_number && a.offset == b.offset && a.sizes == b.sizes && a.strides == b.strides;
+// Compares a few numbers in a loop: a call of memcmp(), to which std::equal() is compiled, takes longer.
+bool equal(SizesView a, SizesView b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] != b[i]) return false;
+  }
+  return true;
 }
 
-thread_local bool thread_ends = false;
+bool equal(const TensorMeta& a, const TensorMeta& b) {
+  return a.dtype == b.dtype && a.device == b.device && a.requires_grad == b.requires_grad &&
+         a.is_number == b.is_number && a.offset == b.offset && equal(SizesView(a.sizes), SizesView(b.sizes)) &&
+         equal(SizesView(a.strides), SizesView(b.strides));
+}
+
+thread_local constinit InferenceCache* known = nullptr;  // needs no guard, unlike the Owner
+thread_local constinit bool thread_ends = false;
 struct Owner {
   std::unique_ptr<InferenceCache> cache = std::make_unique<InferenceCache>();
-  ~Owner() { thread_ends = true; }
+  ~Owner() {
+    known = nullptr;
+    thread_ends = true;
+  }
 };
 
 }  // namespace
 
 InferenceCache* InferenceCache::of_thread() {
-  static thread_local constinit InferenceCache* known = nullptr;
-  if (known != nullptr && !thread_ends) [[likely]]
+  if (known != nullptr) [[likely]]
     return known;
   if (thread_ends) return nullptr;
   static thread_local Owner owner;
@@ -80,7 +93,7 @@ const Inference* InferenceCache::find(const Key& key, const Op& op, Args args, b
     if (arg.kind == Arg::Kind::kTensor) {
       if (!equal(*arg.tensor, entry.tensors[tensors++])) return nullptr;
     } else if (arg.kind == Arg::Kind::kInts) {
-      if (!std::equal(arg.ints().begin(), arg.ints().end(), entry.numbers.begin() + numbers)) return nullptr;
+      if (!equal(arg.ints(), SizesView(entry.numbers).subspan(numbers, arg.size))) return nullptr;
       numbers += arg.size;
     } else if (bits_of(arg) != bits_of(known)) {
       return nullptr;

@@ -168,6 +168,10 @@ static void mark_written(const Tracked& tracked, absl::Span<const Tensor> into) 
   }
 }
 
+static bool writes_arguments(const Op& op) {
+  return absl::c_any_of(op.params, [](const Param& param) { return param.written; });
+}
+
 static void bump_written(const Op& op, Args args) {
   for (size_t i = 0; i < args.size(); ++i) {
     if (!op.params[i].written) continue;
@@ -322,9 +326,11 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
   impl_->queue(this, op, args, results, options, &kept, saving);  // if interrupted, nothing was written
   if (saving) [[unlikely]]
     saving->end_call(op, absl::MakeConstSpan(results));
-  mark_written(tracked, options.into);
-  bump_written(op, args);
-  count_data_writes(op, args, options);
+  if (writes || writes_arguments(op)) {
+    mark_written(tracked, options.into);
+    bump_written(op, args);
+    count_data_writes(op, args, options);
+  }
   if (waits_for_sizes) impl_->wait_for_sizes(results, options.site);
   if (grad) impl_->record_call(*this, op, args, results, options, saving);
   return results;

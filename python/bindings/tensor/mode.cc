@@ -11,8 +11,11 @@
 namespace tt::python {
 
 Mode& Mode::current() {
+  static thread_local constinit Mode* known = nullptr;  // needs no guard, unlike `mode`
+  if (known != nullptr) [[likely]]
+    return *known;
   static thread_local Mode mode;
-  return mode;
+  return *(known = &mode);
 }
 
 namespace {

@@ -29,7 +29,7 @@ def is_in_pass() -> bool:
 def _sequence(value) -> list:
     """The tensors of a tensor, a gradient edge, or a sequence of them."""
     single = value is None or isinstance(value, (Tensor, GradientEdge))
-    return [tensor_of(v) for v in ([value] if single else value)]
+    return [tensor_of(value)] if single else [tensor_of(v) for v in value]
 
 
 def _gradients(given, count: int) -> list:
@@ -38,11 +38,17 @@ def _gradients(given, count: int) -> list:
 
 def _wrapper(tensors: list) -> Tensor | None:
     """The first tensor whose class runs the backward passes of the tensors inside it, such as a DTensor."""
-    return next((t for t in tensors if _C._is_wrapper(t)), None)
+    for tensor in tensors:
+        if _C._is_wrapper(tensor):
+            return tensor
+    return None
 
 
 def _check_no_dispatch_mode(name: str) -> None:
-    modes = map(_C._get_dispatch_stack_at, range(_C._len_torch_dispatch_stack()))
+    depth = _C._len_torch_dispatch_stack()
+    if depth == 0:
+        return
+    modes = map(_C._get_dispatch_stack_at, range(depth))
     if not all(getattr(mode, "runs_backward", False) for mode in modes):
         raise NotImplementedError(
             f"[{name}] the operators of a backward pass run in the engine and do not reach the active TorchDispatchMode; leave "
