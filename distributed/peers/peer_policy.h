@@ -29,12 +29,11 @@ class PeerPolicy {
   // 65535 and ranges: "29500", "20000-20999". INVALID_ARGUMENT with the text that is neither.
   static absl::StatusOr<PeerPolicy> parse(absl::Span<const std::string> networks, absl::Span<const std::string> ports);
 
-  bool allows_any() const { return any_; }
   // Whether the engine may connect to an IPv4 or IPv6 address and its port. False for other families.
   bool allows(const sockaddr_storage& address) const;
 
   // Returns an address "host:port" in a form that can be connected to without another look-up of its name, which could
-  // have another result: its first numeric address that is allowed. allows_any() returns it unchanged.
+  // have another result: its first numeric address that is allowed. any() returns it unchanged.
   // PERMISSION_DENIED with one text for every address that is not allowed; NOT_FOUND with the same text if the name is
   // not known, perhaps not yet. Blocks while the name is looked up.
   absl::StatusOr<std::string> resolve(const std::string& address) const;
@@ -42,7 +41,7 @@ class PeerPolicy {
   // resolve().
   absl::Status check_network(const std::string& address) const;
   // Calls listen("host:port") until it returns OK or an error other than UNAVAILABLE. If the port of `address` is 0,
-  // the ports are drawn from the policy's; the system chooses if allows_any(). The unspecified addresses (0.0.0.0, ::)
+  // the ports are drawn from the policy's; the system chooses for any(). The unspecified addresses (0.0.0.0, ::)
   // listen on all interfaces, and require a network other than the loopback network. PERMISSION_DENIED as in resolve().
   absl::Status listen(const std::string& address, const std::function<absl::Status(const std::string&)>& listen) const;
 

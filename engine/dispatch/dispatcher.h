@@ -60,10 +60,6 @@ class Dispatcher {
   // Sets the kernels that exist at `from` at `to` as well, where `to` has none: before a backend registers its own, the
   // kernels at its key are those of operators that compute nothing on a device.
   void adopt_kernels(Key to, Key from);
-  // Whether the operator has a kernel of its own at the key, apart from the fallback.
-  bool has_kernel(uint16_t op, Key key) const {
-    return op < rows_.size() && rows_[op].kernels[static_cast<size_t>(key)] != nullptr;
-  }
   // Marks an operator whose kernel may throw Suspended (engine/program/suspension.h). The kernel runs in a cancelled
   // frame too, and ends what it waited for: it discards the uploaded bytes, leaves the collective, or stops writing.
   void set_suspending(uint16_t op) { row(op).suspends = true; }

@@ -8,7 +8,8 @@
 
 namespace tt::cuda {
 
-// Builds the execution plan of a call for a device that need not be present. `device` describes it as JSON, as
+// For tests, which examine cases of GPUs that their machine does not have. Builds the execution plan of a call for a
+// device that need not be present. `device` describes it as JSON, as
 // cudnnBackendGetAttribute returns it for CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION; `capability` is its compute
 // capability, as 90 for 9.0. Nothing is read from the addresses in the call. Returns the reason if cuDNN rejects the
 // case or the addresses, else an empty string. Requires make_fused_attention() to have returned an object.
