@@ -122,13 +122,13 @@ class Tensor : public TensorMethods {
 
   // Autograd; see client/api/autograd.h.
   bool requires_grad() const { return meta().requires_grad; }
-  /// Of a leaf.
+  /// Requires a leaf.
   const Tensor& set_requires_grad(bool value) const;
   Tensor requires_grad_(bool value = true) const { return set_requires_grad(value); }
   bool is_leaf() const;
   /// The gradient that backward() has accumulated; undefined if there is none.
   Tensor grad() const;
-  /// Replaces it. An undefined tensor removes it.
+  /// Replaces the gradient; an undefined tensor removes it.
   void set_grad(const Tensor& grad) const;
   void backward(const Tensor& gradient = Tensor(), std::optional<bool> retain_graph = std::nullopt,
                 bool create_graph = false) const;

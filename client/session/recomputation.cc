@@ -10,7 +10,8 @@
 namespace tt::client {
 namespace {
 
-// The nodes of a composite operator are those of others, which the client does not know.
+// A composite operator has the nodes of the operators that compute it. The client does not know these, so they may
+// save.
 bool may_save(const Op& op) { return op.is_composite || !op.saved.empty(); }
 
 }  // namespace

@@ -164,7 +164,7 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   mutable Mutex mutex_;
   CondVar changed_;  // backend_ or failure_ was set
   std::optional<std::string> failure_ ABSL_GUARDED_BY(mutex_);
-  // Whether the failure is the end of a member that had formed the group, which this one may still be forming.
+  // Whether the failure is that a member ended after it had formed the group. This member may still be forming it.
   bool failed_after_forming_ ABSL_GUARDED_BY(mutex_) = false;
   std::string reported_failure_ ABSL_GUARDED_BY(mutex_);  // of the latest collective that was called with an error
   std::shared_ptr<Store> store_ ABSL_GUARDED_BY(mutex_);

@@ -20,10 +20,10 @@ inline bool ends_chain(const Op& op) {
 // are those of the operators one by one.
 inline bool reduces_chains(DeviceType backend) { return backend == DeviceType::kCPU; }
 
-// Whether the loop before a reduction computes it. The reduction is divided among threads as it would be alone, so that
-// it has the same bits: into outputs, or into pieces. With fewer of them than threads, the steps before run faster as a
-// loop of their own; with longer runs of neighbouring elements that are all reduced or all kept, the loop computes rows
-// one by one without a loss.
+// Whether the loop of the preceding steps also computes a reduction (kInLoop), or the reason why it does not. In the
+// loop, the reduction is divided among threads as it is alone, by outputs or by pieces of its input, so that it has the
+// same bits. If there are fewer outputs or pieces than threads, the preceding steps run faster as a loop of their own.
+// If only short runs of neighbouring elements are all reduced or all kept, rows are too short for the loop.
 enum class ReductionPlace : uint8_t { kInLoop, kOtherLayout, kFewParts, kShortRuns };
 inline constexpr int64_t kMinReducedRun = 512;  // elements
 // Of a reduction of `input` over `dims`, its second argument, to `result`.

@@ -26,15 +26,15 @@
 
 namespace tt {
 
-// What the windows of a session have done.
+// Statistics of a session's windows.
 struct WindowCounters {
-  int64_t instructions = 0;           // of the window
-  int64_t compiled_instructions = 0;  // for the latest signature of inputs that was compiled
-  int64_t runs = 0;                   // of compiled instructions
-  int64_t signatures = 0;             // of inputs for which the passes have run
-  int64_t microseconds = 0;           // that the passes took
-  int64_t saved_instructions = 0;     // by all runs
-  int64_t saved_bytes = 0;            // of results that were not stored
+  int64_t instructions = 0;           // number of instructions in the window
+  int64_t compiled_instructions = 0;  // their number after the latest compilation
+  int64_t runs = 0;                   // number of runs of compiled instructions
+  int64_t signatures = 0;             // number of signatures of inputs for which the passes have run
+  int64_t microseconds = 0;           // total time of the passes
+  int64_t saved_instructions = 0;     // number of instructions that all runs together did not execute
+  int64_t saved_bytes = 0;            // total size of the results that were not stored
 };
 
 class Windows final : public SessionService {

@@ -140,7 +140,7 @@ class FrameGuards {
   Modes modes_;
   std::vector<std::pair<int, PyObject*>> anchors_;  // nodes whose value must be that of the last full check
   std::vector<Words> words_;
-  std::vector<std::pair<const unsigned*, unsigned>> versions_;  // of types
+  std::vector<std::pair<const unsigned*, unsigned>> versions_;  // version tags of types
   std::vector<std::pair<const bool*, bool>> flags_;             // requires_grad of tensors
   std::vector<HandleMark> handles_;                             // compared if any object's handle was replaced since
   uint64_t replaced_handles_ = 0;

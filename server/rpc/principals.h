@@ -61,7 +61,7 @@ class Principals {
     std::vector<Entry> entries;
     absl::flat_hash_map<std::string, size_t> by_token, by_certificate;  // indices of entries
   };
-  // What shows that the file was replaced or written.
+  // The state of the file when it was read. A difference shows that the file was replaced or written since.
   struct Version {
     uint64_t inode = 0;
     int64_t seconds = 0, nanoseconds = 0;  // of the last change, also of its mode

@@ -532,7 +532,7 @@ static void replace_grad(PyObject* o, const client::Tensor& replacement) {
       "[grad] expected a gradient of the same sizes, dtype and device in place of this one: assign to `.grad` instead "
       "of replacing it by `.data =` or an operator in place");
   for (const client::Tensor& leaf : leaves) {
-    if (grad->stands_for) {  // which the engine does not have
+    if (grad->stands_for) {  // the engine does not have the gradient
       leaf->grad = replacement;
     } else {
       client::set_grads({leaf}, {replacement}, current_site(*grad->session));

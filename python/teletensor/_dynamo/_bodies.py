@@ -108,7 +108,7 @@ class Bodies:
         return self.graph.create_node("get_attr", f"{name}_{len(modules) - 1}", (), {})
 
     def here(self, node: fx.Node) -> fx.Node:
-        """The node of the current graph for one of it or of a graph around it."""
+        """Returns the current graph's node for `node`, which belongs to this graph or to an enclosing one."""
         return node if node.graph is self.graph else self._lifted(node, len(self._bodies) - 1)
 
     def _lifted(self, node: fx.Node, at: int) -> fx.Node:

@@ -44,7 +44,7 @@ class _ByMethods:
 
     def __init__(self, ex: Any, value: Value, hash_: int) -> None:
         self.ex, self.value, self.hash = ex, value, hash_
-        self.stored: _ByMethods | None = None  # the equal key that a dict has
+        self.stored: _ByMethods | None = None  # the key in a dict that was found to be equal to this one
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, _ByMethods):

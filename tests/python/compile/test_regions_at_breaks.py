@@ -118,7 +118,7 @@ def test_equals_eager(function, outer, backend):
 
 @pytest.mark.parametrize("region", [autocast, torch.inference_mode, torch.no_grad], ids=lambda r: r.__name__)
 def test_an_operator_raises_after_a_break(region):
-    """The region that the continued function is in ends."""
+    """The region around a graph break ends when the code after the break raises."""
 
     @torch.compile
     def function(x, y):

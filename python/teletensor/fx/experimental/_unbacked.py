@@ -567,5 +567,5 @@ def _broadcast(a: tuple, b: tuple) -> tuple:
 
 
 def not_recorded_error(error: Any) -> GuardOnDataDependentSymNode:
-    """The error of recordings that differ for other values."""
+    """Returns the error for a graph that would be valid for some values of its tensors only."""
     return GuardOnDataDependentSymNode(f"A number that depends on values of tensors is used in a way that is not recorded: {error}")

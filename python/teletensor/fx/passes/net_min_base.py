@@ -199,7 +199,7 @@ class _MinimizerBase:
         return self.reports[-1]
 
     def _excluded(self, nodes: NodeList, first: int = -1, last: int = -1) -> bool:
-        """Lets exclusion_fn remove nodes; whether none is left."""
+        """Calls exclusion_fn, which removes nodes from the list. Returns whether the list is empty then."""
         if self.exclusion_fn is not None:
             self.exclusion_fn(nodes, first, last)
         return not nodes

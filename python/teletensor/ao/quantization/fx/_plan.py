@@ -80,7 +80,7 @@ def configurations(
         qconfig = mapping.global_qconfig
         own = mapping.object_type_qconfigs
         qconfig = own.get(kind, qconfig)
-        for name in reversed(names):  # the class of a module around it
+        for name in reversed(names):  # the configuration of an enclosing module's class
             module = _get_module(model, name) if hasattr(model, name.partition(".")[0]) else None
             if name != path and module is not None and type(module) in own:
                 qconfig = own[type(module)]

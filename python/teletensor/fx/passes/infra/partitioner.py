@@ -68,7 +68,7 @@ class CapabilityBasedPartitioner:
         return calls and self.operator_support.is_node_supported(dict(self.graph_module.named_modules()), node)
 
     def propose_partitions(self) -> list[Partition]:
-        """The partitions; none depends on itself through other nodes."""
+        """Returns the partitions. None depends on its own results through nodes of others."""
         group_of: dict[Node, set[Node]] = {}
         for node in reversed(self.graph_module.graph.nodes):
             if not self._is_node_supported(node):
