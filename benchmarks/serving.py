@@ -6,8 +6,10 @@
 The model is a small ResNet for images of 3 x 32 x 32. The clients are PyPI's tritonclient, in processes of their own, each with
 one request at a time. The peer is onnxruntime behind a gRPC server of the same messages, which joins the requests in its queue.
 "no computation" is a model that returns a part of its input: what clients, protocol and scheduling allow at most. The runs by rows
-are those of one client that sends batches, without the protocol: the server's own time of the run, and onnxruntime's. The last
-lines have the ratios of this run and what they should be; they mean little unless the cores are otherwise idle.
+are those of one client that sends batches, without the protocol: the server's own time of the run, and onnxruntime's. Rows with
+"grpc_load" have a client in C++ (benchmarks/grpc_load.cc, if it is built), which leaves the cores to the server. "peak" is what
+the model's runs alone allow, back to back at the best number of rows. The last lines have the ratios of this run and what they
+should be; they mean little unless the cores are otherwise idle.
 """
 
 from __future__ import annotations
@@ -127,7 +129,7 @@ def daemon(models: Path, folder: Path):
         )
     try:
         wait_until_ready(address)
-        yield address
+        yield address, process.pid
     finally:
         process.terminate()
         process.wait(30)
@@ -228,6 +230,24 @@ def load(address: str, model: str, clients: int, seconds: float) -> tuple[float,
     return len(latencies) / seconds, latencies[len(latencies) // 2] * 1e3, latencies[int(len(latencies) * 0.99)] * 1e3
 
 
+def native_load(program: Path, address: str, model: str, clients: int, seconds: float, folder: Path) -> dict[str, float]:
+    """The same by the client in C++, with its processor time per request."""
+    from tritonclient.grpc import service_pb2
+
+    request = service_pb2.ModelInferRequest(model_name=model)
+    request.inputs.add(name="x", datatype="FP32", shape=[1, *SHAPE])
+    request.raw_input_contents.append(np.random.default_rng(0).standard_normal((1, *SHAPE)).astype("float32").tobytes())
+    (folder / "request").write_bytes(request.SerializeToString())
+    words = [program, address, "/inference.GRPCInferenceService/ModelInfer", folder / "request", clients, PROCESSES, seconds]
+    return json.loads(subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, check=True).stdout)
+
+
+def processor_seconds(pid: int) -> float:
+    """The processor time of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def overhead(address: str, model: str, count: int) -> tuple[float, float]:
     """Medians in microseconds of a request from a client in C++ and of the model's run in it, batch 1."""
     import teletensor as torch
@@ -283,10 +303,27 @@ def run_times(address: str, model: str, onnx: bytes, counts: tuple[int, ...], re
     return best
 
 
+def find_program() -> Path | None:
+    """grpc_load beside the daemon, if it is built."""
+    from teletensor.ray import find_daemon
+
+    program = Path(find_daemon()).with_name("grpc_load")
+    return program if program.exists() else None
+
+
+def peak(runs: dict[str, float]) -> float:
+    """Rows per second of runs back to back, at the best number of rows."""
+    return max(int(name.split()[0]) / time * 1e6 for name, time in runs.items() if name.endswith(" rows us"))
+
+
 def ratios(found: dict[str, dict]) -> dict[str, float]:
     """Requests per second with batches divided by those without and by the peer's; overheads divided by 150 us."""
     rate = {name: numbers["requests per second"] for name, numbers in found.items() if "requests per second" in numbers}
     result = {"batched / single (at least 3):": rate["batched"] / rate["single"]}
+    result["batched / peak:"] = rate["batched"] / peak(found["runs"])
+    if "batched, grpc_load" in rate:
+        result["batched / single, grpc_load:"] = rate["batched, grpc_load"] / rate["single, grpc_load"]
+        result["batched / peak, grpc_load (at least 0.85):"] = rate["batched, grpc_load"] / peak(found["runs"])
     if "onnxruntime, batched" in rate:
         result["batched / onnxruntime (at least 1):"] = rate["batched"] / rate["onnxruntime, batched"]
     for name in ("single", "no computation"):
@@ -317,7 +354,7 @@ def main() -> None:
             serving.save(function, folder / "models" / model / "1", torch.zeros(2, *SHAPE))
             if config:
                 (folder / "models" / model / "config.json").write_text(json.dumps(config))
-        with daemon(folder / "models", folder) as address:
+        with daemon(folder / "models", folder) as (address, pid):
             for model in ("single", "no computation"):
                 request, run = overhead(address, model, 200)
                 found[f"overhead, {model}"] = {"request us": request, "run us": run, "overhead us": request - run}
@@ -325,6 +362,13 @@ def main() -> None:
             for model in ("single", "batched", "no computation"):
                 load(address, model, args.clients, 0.5)  # compiles
                 found[model] = dict(zip(("requests per second", "p50 ms", "p99 ms"), load(address, model, args.clients, args.seconds)))
+            program = find_program()
+            for model in ("single", "batched", "no computation") if program else ():
+                native_load(program, address, model, args.clients, 0.5, folder)
+                before = processor_seconds(pid)
+                numbers = native_load(program, address, model, args.clients, args.seconds, folder)
+                used = (processor_seconds(pid) - before) / (numbers["requests per second"] * args.seconds)
+                found[f"{model}, grpc_load"] = {**numbers, "server us": used * 1e6}
     if not args.skip_peer:
         address = f"127.0.0.1:{free_port()}"
         arguments = (onnx_model(weights), address, args.max_batch)

@@ -9,10 +9,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "engine/device/pool_threads.h"
 #include "server/log.h"
 #include "server/rpc/call_admission.h"
 #include "server/rpc/listening_sockets.h"
@@ -33,7 +35,8 @@ constexpr uint64_t kFirstConnection = 1'000;  // numbers below are those of list
 constexpr char kTooLarge[] =
     "HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
-constexpr char kBusy[] = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+constexpr char kBusy[] =
+    "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
 // Results of receive() and send() besides a number of bytes; 0: the peer has closed the connection.
 constexpr ssize_t kLater = -1, kFailed = -2;
@@ -124,6 +127,11 @@ HttpConnections::~HttpConnections() {
   slow_changed_.notify_all();
   eventfd_write(wake_.get(), 1);
   for (std::thread& thread : threads_) thread.join();
+  {
+    MutexLock lock(mutex_);
+    while (!more_threads_.empty()) slow_changed_.wait(mutex_);
+  }
+  join_ended_threads();
 }
 
 std::vector<int> HttpConnections::sockets() const {
@@ -186,6 +194,7 @@ void HttpConnections::serve() {
       }
     }
     close_overdue();
+    join_ended_threads();
     if (is_finishing_) count_connections();
   }
 }
@@ -309,7 +318,7 @@ HttpConnections::Progress HttpConnections::receive_request(uint64_t id, Connecti
   }
   const size_t end = text.find("\r\n\r\n", before - std::min<size_t>(before, 3));
   const size_t size = end == std::string::npos ? text.size() : end + 4;
-  if (size > options_.request_bytes) return begin_answer(connection, kTooLarge);
+  if (size > options_.request_bytes) return begin_answer(connection, {kTooLarge});
   if (end == std::string::npos) return Progress::kAgain;
   return receive_body(id, connection, size);
 }
@@ -321,7 +330,7 @@ HttpConnections::Progress HttpConnections::receive_body(uint64_t id, Connection&
     const bool certified = !tls_ || !tls_->requires_certificate() || HttpTls::has_certificate(connection.ssl.get());
     body = admit_(absl::string_view(text).substr(0, size), connection.peer, certified);
   }
-  if (!body.refusal.empty()) return begin_answer(connection, std::move(body.refusal));
+  if (!body.refusal.empty()) return begin_answer(connection, {std::move(body.refusal)});
   connection.expected = size + body.bytes;
   connection.is_slow = body.is_slow && options_.body_threads != 0;
   if (body.bytes == 0 && !connection.is_slow) {
@@ -329,11 +338,9 @@ HttpConnections::Progress HttpConnections::receive_body(uint64_t id, Connection&
     text.resize(size);
     return answer_request(id, connection);
   }
-  if (body.bytes > options_.body_bytes - std::min(options_.body_bytes, body_bytes_)) {
-    return begin_answer(connection, kBusy);
-  }
+  if (!bodies_.has_room(connection.address, body.bytes, options_.body_bytes)) return begin_answer(connection, {kBusy});
   connection.reserved = body.bytes;
-  body_bytes_ += body.bytes;
+  bodies_.add(connection.address, body.bytes);
   if (text.size() >= connection.expected) return answer_request(id, connection);
   connection.body_begin = Clock::now();
   set_body_deadline(connection);
@@ -364,17 +371,44 @@ HttpConnections::Progress HttpConnections::answer_request(uint64_t id, Connectio
   if (is_quick_(connection.text)) {
     return begin_answer(connection, answer_(connection.text, connection.peer, [] { return false; }));
   }
-  if (waiting_bytes_ > options_.waiting_bytes) return begin_answer(connection, kBusy);
+  if (!answers_.has_room(connection.address, 1, options_.waiting_bytes)) return begin_answer(connection, {kBusy});
   connection.step = Step::kAnswer;
   // Requests that are sent before the last one is answered are not served.
   connection.has_more = connection.has_more || connection.text.size() > connection.expected;
   connection.text.resize(std::min(connection.text.size(), connection.expected));
   if (std::exchange(connection.watched, false)) watch(EPOLL_CTL_DEL, connection.fd.get(), id, 0);
-  MutexLock lock(mutex_);
-  (connection.is_slow ? slow_jobs_ : jobs_)
-      .push_back({id, std::move(connection.text), connection.peer, connection.fd.get()});
-  (connection.is_slow ? slow_changed_ : changed_).notify_one();
+  {
+    MutexLock lock(mutex_);
+    (connection.is_slow ? slow_jobs_ : jobs_)
+        .push_back({id, std::move(connection.text), connection.peer, connection.fd.get()});
+    (connection.is_slow ? slow_changed_ : changed_).notify_one();
+  }
+  if (connection.is_slow) start_thread();
   return Progress::kAgain;  // advance() sees the step
+}
+
+void HttpConnections::start_thread() {
+  MutexLock lock(mutex_);
+  if (slow_jobs_.size() <= static_cast<size_t>(idle_slow_)) return;
+  if (more_threads_.size() + static_cast<size_t>(options_.body_threads) >=
+      static_cast<size_t>(options_.max_body_threads)) {
+    return;
+  }
+  const auto own = more_threads_.emplace(more_threads_.end());
+  try {
+    *own = std::thread([this, own] { compute_more(own); });
+  } catch (const std::system_error&) {  // the system has no thread; the request waits for one of the others
+    more_threads_.erase(own);
+  }
+}
+
+void HttpConnections::join_ended_threads() {
+  std::list<std::thread> ended;
+  {
+    MutexLock lock(mutex_);
+    ended.swap(ended_threads_);
+  }
+  for (std::thread& thread : ended) thread.join();
 }
 
 bool HttpConnections::is_cancelled(int fd) {
@@ -391,24 +425,48 @@ void HttpConnections::compute(bool is_slow) {
   std::deque<Job>& jobs = is_slow ? slow_jobs_ : jobs_;
   CondVar& changed = is_slow ? slow_changed_ : changed_;
   for (;;) {
+    idle_slow_ += is_slow ? 1 : 0;
     changed.wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || !jobs.empty(); });
+    idle_slow_ -= is_slow ? 1 : 0;
     if (stopping_) return;
-    std::string answer;
-    uint64_t connection = 0;
-    {
-      const Job job = std::move(jobs.front());
-      jobs.pop_front();
-      MutexUnlock unlocked(mutex_);
-      connection = job.connection;
-      try {
-        answer = answer_(job.request, job.peer, [this, fd = job.fd] { return is_cancelled(fd); });
-      } catch (const std::exception& error) {  // the connection is closed
-        log_line(LogLevel::kError, {}, absl::StrCat("HTTP request: internal error: ", error.what()));
-      }
-    }
-    results_.push_back({connection, std::move(answer)});
-    eventfd_write(wake_.get(), 1);
+    compute_one(&jobs);
   }
+}
+
+void HttpConnections::compute_more(std::list<std::thread>::iterator own) {
+  MutexLock lock(mutex_);
+  for (;;) {
+    ++idle_slow_;
+    const auto end = Clock::now() + options_.thread_idle;
+    while (!stopping_ && slow_jobs_.empty() && Clock::now() < end) slow_changed_.wait_until(mutex_, end);
+    --idle_slow_;
+    if (stopping_ || slow_jobs_.empty()) break;
+    compute_one(&slow_jobs_);
+    if (slow_jobs_.empty()) {  // hundreds of threads must not keep one per core each
+      MutexUnlock unlocked(mutex_);
+      release_pool_threads();
+    }
+  }
+  ended_threads_.splice(ended_threads_.end(), more_threads_, own);
+  if (stopping_) slow_changed_.notify_all();
+}
+
+void HttpConnections::compute_one(std::deque<Job>* jobs) {
+  Reply answer;
+  uint64_t connection = 0;
+  {
+    const Job job = std::move(jobs->front());
+    jobs->pop_front();
+    MutexUnlock unlocked(mutex_);
+    connection = job.connection;
+    try {
+      answer = answer_(job.request, job.peer, [this, fd = job.fd] { return is_cancelled(fd); });
+    } catch (const std::exception& error) {  // the connection is closed
+      log_line(LogLevel::kError, {}, absl::StrCat("HTTP request: internal error: ", error.what()));
+    }
+  }
+  results_.push_back({connection, std::move(answer)});
+  eventfd_write(wake_.get(), 1);
 }
 
 void HttpConnections::collect_results() {
@@ -429,8 +487,9 @@ void HttpConnections::collect_results() {
   }
 }
 
-HttpConnections::Progress HttpConnections::begin_answer(Connection& connection, std::string answer) {
-  body_bytes_ -= std::exchange(connection.reserved, 0);
+HttpConnections::Progress HttpConnections::begin_answer(Connection& connection, Reply reply) {
+  bodies_.remove(connection.address, std::exchange(connection.reserved, 0));
+  std::string& answer = reply.bytes;
   if (answer.empty()) return Progress::kClosed;
   constexpr absl::string_view kKeep = "\r\nConnection: keep-alive\r\n";
   const absl::string_view head = absl::string_view(answer).substr(0, answer.find("\r\n\r\n") + 2);
@@ -439,8 +498,9 @@ HttpConnections::Progress HttpConnections::begin_answer(Connection& connection, 
   if (is_finishing_ && keep != absl::string_view::npos) {
     answer.replace(keep, kKeep.size(), "\r\nConnection: close\r\n");  // the client's next request needs another process
   }
-  waiting_bytes_ += answer.size();
+  answers_.add(connection.address, answer.size());
   connection.text = std::move(answer);
+  connection.kept = std::move(reply.kept);
   connection.moved = 0;
   connection.step = Step::kSend;
   connection.deadline = Clock::now() + options_.send_timeout;
@@ -454,8 +514,9 @@ HttpConnections::Progress HttpConnections::send_answer(Connection& connection, u
   if (sent <= 0) return Progress::kClosed;
   connection.moved += static_cast<size_t>(sent);
   if (connection.moved < connection.text.size()) return Progress::kAgain;
-  waiting_bytes_ -= connection.text.size();
+  answers_.remove(connection.address, connection.text.size());
   connection.text = {};
+  connection.kept = nullptr;
   connection.moved = 0;
   if (connection.stays_open) return next_request(connection);
   connection.step = Step::kDiscard;
@@ -477,10 +538,30 @@ HttpConnections::Progress HttpConnections::discard(Connection& connection, uint3
   return connection.moved > kMaxDiscarded ? Progress::kClosed : Progress::kAgain;
 }
 
+bool HttpConnections::Bytes::has_room(const std::string& address, size_t bytes, size_t limit) const {
+  const auto own = of_address.find(address);
+  const size_t before = own == of_address.end() ? 0 : own->second;
+  return bytes <= limit - std::min(limit, all) && (before == 0 || bytes <= limit / 2 - std::min(limit / 2, before));
+}
+
+void HttpConnections::Bytes::add(const std::string& address, size_t bytes) {
+  if (bytes == 0) return;
+  all += bytes;
+  of_address[address] += bytes;
+}
+
+void HttpConnections::Bytes::remove(const std::string& address, size_t bytes) {
+  if (bytes == 0) return;
+  all -= bytes;
+  const auto own = of_address.find(address);
+  own->second -= bytes;
+  if (own->second == 0) of_address.erase(own);
+}
+
 void HttpConnections::close(uint64_t id) {
   const auto found = connections_.find(id);
-  body_bytes_ -= found->second.reserved;
-  if (found->second.step == Step::kSend) waiting_bytes_ -= found->second.text.size();
+  bodies_.remove(found->second.address, found->second.reserved);
+  if (found->second.step == Step::kSend) answers_.remove(found->second.address, found->second.text.size());
   connections_.erase(found);
 }
 

@@ -24,8 +24,8 @@ using httplib::Request;
 using httplib::Response;
 
 // Of a listener that serves models.
-constexpr size_t kInferenceConnections = 1024;
-constexpr int kInferenceThreads = 64;
+constexpr size_t kInferenceConnections = InferenceServer::kRestPlaces;
+constexpr int kInferenceThreads = 16;
 constexpr uint64_t kMaxBodies = uint64_t{1} << 30;
 
 constexpr char kText[] = "text/plain; charset=utf-8";
@@ -197,8 +197,10 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::start(const Address& add
     options.connections = kInferenceConnections;
     options.per_address = kInferenceConnections / 2;
     options.body_threads = kInferenceThreads;
+    options.max_body_threads = static_cast<int>(kInferenceConnections);
     options.body_bytes = std::min<uint64_t>(sources.inference->options().inflight_bytes, kMaxBodies);
-    options.waiting_bytes = options.body_bytes;
+    // Those of inference count among the requests in progress, with a share of each caller, and reach no limit here.
+    options.waiting_bytes = 2 * sources.inference->options().inflight_bytes;
   }
   auto admit = [&impl = *impl, &audit = sources.audit](absl::string_view head, const std::string& peer,
                                                        bool certified) {
@@ -208,8 +210,9 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::start(const Address& add
   auto connections = HttpConnections::start(
       &actual, std::move(encryption), options,
       [&impl = *impl](const std::string& request, const std::string& peer, const std::function<bool()>& is_cancelled) {
-        return impl.inference && InferencePaths::has(request) ? impl.inference->answer(request, peer, is_cancelled)
-                                                              : impl.router.answer(request, peer);
+        return impl.inference && InferencePaths::has(request)
+                   ? impl.inference->answer(request, peer, is_cancelled)
+                   : HttpConnections::Reply{impl.router.answer(request, peer)};
       },
       &is_probe, std::move(admit), std::move(sockets));
   if (!connections.ok()) return connections.status();

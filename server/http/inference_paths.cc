@@ -1,6 +1,7 @@
 #include "server/http/inference_paths.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -117,6 +118,7 @@ std::string text_of(const RestResponse& response, bool keeps_open) {
   std::string text = absl::StrCat("HTTP/1.1 ", response.status, " ", reason_of(response.status),
                                   "\r\nContent-Type: ", response.type, "\r\nContent-Length: ", response.body.size(),
                                   "\r\nX-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n");
+  if (response.status == 429 || response.status == 503) absl::StrAppend(&text, "Retry-After: 1\r\n");
   if (response.status == 401) absl::StrAppend(&text, "WWW-Authenticate: Bearer\r\n");
   if (response.json_bytes != SIZE_MAX) {
     absl::StrAppend(&text, "Inference-Header-Content-Length: ", response.json_bytes, "\r\n");
@@ -196,11 +198,11 @@ HttpConnections::Body InferencePaths::admit(absl::string_view text, const std::s
   return body;
 }
 
-std::string InferencePaths::answer(const std::string& request, const std::string& peer,
-                                   const std::function<bool()>& is_cancelled) {
+HttpConnections::Reply InferencePaths::answer(const std::string& request, const std::string& peer,
+                                              const std::function<bool()>& is_cancelled) {
   const size_t end = request.find("\r\n\r\n") + 4;
   const Head head(absl::string_view(request).substr(0, end));
-  if (!head.is_valid) return refusal(400, "expected a GET or POST request with valid headers");
+  if (!head.is_valid) return {refusal(400, "expected a GET or POST request with valid headers")};
   RestRequest rest;
   rest.method = head.method;
   rest.path = head.path;
@@ -209,9 +211,11 @@ std::string InferencePaths::answer(const std::string& request, const std::string
   rest.coding = head.coding;
   rest.accepts = head.accepts;
   rest.body = absl::string_view(request).substr(end);
-  rest.is_local = address_of(peer) == "127.0.0.1";
+  rest.address = address_of(peer);
+  rest.is_local = rest.address == "127.0.0.1";
   rest.is_cancelled = is_cancelled;
-  return text_of(answer_rest(server_, rest), head.keeps_open);
+  RestResponse response = answer_rest(server_, rest);
+  return {text_of(response, head.keeps_open), std::make_shared<Inflight>(std::move(response.charged))};
 }
 
 }  // namespace tt::server

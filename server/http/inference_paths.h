@@ -25,7 +25,8 @@ class InferencePaths {
   // `head` is the request's line and headers, of any path.
   HttpConnections::Body admit(absl::string_view head, const std::string& peer) const;
   // Requires has(). `is_cancelled` is as HttpConnections::Answer has it.
-  std::string answer(const std::string& request, const std::string& peer, const std::function<bool()>& is_cancelled);
+  HttpConnections::Reply answer(const std::string& request, const std::string& peer,
+                                const std::function<bool()>& is_cancelled);
 
  private:
   struct Head;

@@ -1,13 +1,16 @@
 // unary: handlers for methods with one request, run as soon as a call's metadata has arrived.
 //
 // gRPC's own handlers for such methods read the request of any peer before they run. These handlers check the metadata,
-// claim a slot in a quota, and only then read the request, within a size and time limit. The wire protocol is the same.
+// claim a slot in a quota, and only then read the request, within a size and time limit. The thread of a call waits
+// until its answer has been sent, which a peer that does not read delays: the call keeps its slot so long, and is
+// cancelled after a time limit. The wire protocol is the same.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -23,7 +26,8 @@ inline constexpr size_t kMaxRequestBytes = size_t{64} << 10;
 struct RequestLimits {
   size_t bytes = kMaxRequestBytes;
   std::chrono::milliseconds timeout = CallAdmission::kRequestTimeout;  // until it has arrived
-  bool authenticates = true;  // whether an accepted call shows that its peer has a token
+  bool authenticates = true;                       // whether an accepted call shows that its peer has a token
+  std::chrono::milliseconds send_timeout{60'000};  // until the answer has been sent
 };
 
 // Reads the request of an admitted call with a stream of replies.
@@ -43,6 +47,65 @@ absl::Status parse_request(grpc::ByteBuffer* bytes, Request* request) {
   return absl::InvalidArgumentError("the request is malformed");
 }
 
+// The handler that unary_handler_of_bytes() returns.
+template <typename Reply>
+class UnaryHandler final : public grpc::internal::MethodHandler {
+ public:
+  using Check = std::function<absl::Status(const grpc::ServerContext&)>;
+  using Run = std::function<grpc::Status(grpc::ServerContext*, grpc::ByteBuffer*, Reply*)>;
+
+  UnaryHandler(CallAdmission& admission, CallAdmission::Kind kind, Check check, Run run, const RequestLimits& limits)
+      : admission_(admission), kind_(kind), check_(std::move(check)), run_(std::move(run)), limits_(limits) {}
+
+  void RunHandler(const HandlerParameter& parameter) final {
+    Call call;  // outlives gRPC's handler, which waits until the answer has been sent
+    const auto run = [this, &call](grpc::ServerContext* context, Stream* stream) {
+      return this->run(context, stream, &call);
+    };
+    grpc::internal::StreamedUnaryHandler<grpc::ByteBuffer, Reply>(run).RunHandler(parameter);
+  }
+
+ private:
+  using Stream = grpc::ServerUnaryStreamer<grpc::ByteBuffer, Reply>;
+  struct Call {
+    std::optional<CallAdmission::Slot> slot;
+    std::optional<CallAdmission::Deadline> sending;
+  };
+
+  grpc::Status run(grpc::ServerContext* context, Stream* stream, Call* call) {
+    if (absl::Status status = check_(*context); !status.ok()) return admission_.refuse(*context, status);
+    absl::StatusOr<CallAdmission::Slot> slot = limits_.authenticates
+                                                   ? admission_.admit(kind_, *context)
+                                                   : admission_.admit(kind_, address_of(context->peer()));
+    if (!slot.ok()) return admission_.refuse(*context, slot.status());
+    call->slot.emplace(*std::move(slot));
+    grpc::ByteBuffer request;
+    absl::Status status;
+    {
+      CallAdmission::Deadline deadline(admission_, context->c_call(), limits_.timeout);
+      if (!stream->Read(&request)) status = absl::InvalidArgumentError("the call ended before its request");
+    }
+    if (status.ok() && request.Length() > limits_.bytes) {
+      status = absl::ResourceExhaustedError(
+          absl::StrCat("expected a request of at most ", limits_.bytes, " bytes, got ", request.Length()));
+    }
+    if (status.ok()) status = check_(*context);  // rights may have ended while the request was awaited
+    if (!status.ok()) return admission_.refuse(*context, status);
+    Reply reply;
+    grpc::Status result = run_(context, &request, &reply);
+    // Sent together with the status: one packet, one system call, and one wake-up of the client.
+    if (result.ok()) stream->Write(reply, grpc::WriteOptions().set_last_message());
+    call->sending.emplace(admission_, context->c_call(), limits_.send_timeout);
+    return result;
+  }
+
+  CallAdmission& admission_;
+  const CallAdmission::Kind kind_;
+  const Check check_;
+  const Run run_;
+  const RequestLimits limits_;
+};
+
 // Returns a handler for Service::MarkMethodStreamed, which takes ownership. `check` accepts or refuses the call by its
 // metadata, before and after the request is read. `run` parses the request and computes the reply.
 template <typename Reply>
@@ -50,32 +113,7 @@ grpc::internal::MethodHandler* unary_handler_of_bytes(
     CallAdmission& admission, CallAdmission::Kind kind, std::function<absl::Status(const grpc::ServerContext&)> check,
     std::function<grpc::Status(grpc::ServerContext*, grpc::ByteBuffer*, Reply*)> run,
     const RequestLimits& limits = {}) {
-  using Stream = grpc::ServerUnaryStreamer<grpc::ByteBuffer, Reply>;
-  return new grpc::internal::StreamedUnaryHandler<grpc::ByteBuffer, Reply>(
-      [&admission, kind, limits, check = std::move(check), run = std::move(run)](grpc::ServerContext* context,
-                                                                                 Stream* stream) {
-        if (absl::Status status = check(*context); !status.ok()) return admission.refuse(*context, status);
-        absl::StatusOr<CallAdmission::Slot> slot =
-            limits.authenticates ? admission.admit(kind, *context) : admission.admit(kind, address_of(context->peer()));
-        if (!slot.ok()) return admission.refuse(*context, slot.status());
-        grpc::ByteBuffer request;
-        absl::Status status;
-        {
-          CallAdmission::Deadline deadline(admission, context->c_call(), limits.timeout);
-          if (!stream->Read(&request)) status = absl::InvalidArgumentError("the call ended before its request");
-        }
-        if (status.ok() && request.Length() > limits.bytes) {
-          status = absl::ResourceExhaustedError(
-              absl::StrCat("expected a request of at most ", limits.bytes, " bytes, got ", request.Length()));
-        }
-        if (status.ok()) status = check(*context);  // rights may have ended while the request was awaited
-        if (!status.ok()) return admission.refuse(*context, status);
-        Reply reply;
-        grpc::Status result = run(context, &request, &reply);
-        // Sent together with the status: one packet, one system call, and one wake-up of the client.
-        if (result.ok()) stream->Write(reply, grpc::WriteOptions().set_last_message());
-        return result;
-      });
+  return new UnaryHandler<Reply>(admission, kind, std::move(check), std::move(run), limits);
 }
 
 // The same with a parsed request.

@@ -52,6 +52,8 @@ struct InferResult {
   std::map<std::string, InferParameter> parameters;  // of the response
 };
 
+enum class Transport : uint8_t { kGrpc, kRest };
+
 // Values of a request. Untrusted: ModelVersion checks them.
 struct InferRequest {
   struct Output {
@@ -64,7 +66,9 @@ struct InferRequest {
   uint64_t priority = 0;        // 1: the highest level; 0: the model's default
   uint64_t timeout_us = 0;      // in the queue; 0: the model's default
   std::string principal;        // who calls
-  std::string sequence;         // which sequence of the caller; empty: none
+  std::string address;          // from where, as address_of() has it
+  Transport transport = Transport::kGrpc;
+  std::string sequence;  // which sequence of the caller; empty: none
   bool sequence_start = false, sequence_end = false;
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   std::function<bool()> is_cancelled;                // called on the thread that waits for the result; may be empty

@@ -78,21 +78,18 @@ absl::StatusOr<InferenceServer::Inflight> InferenceServer::begin_shared(const in
                                                    options_.request_bytes, " bytes, got ", bytes));
 }
 
-absl::StatusOr<InferenceServer::Inflight> InferenceServer::begin(uint64_t bytes) {
-  Inflight inflight(inflight_, bytes);
-  if (inflight_->fetch_add(bytes, std::memory_order_relaxed) + bytes <= options_.inflight_bytes) return inflight;
-  return absl::ResourceExhaustedError(absl::StrCat("[ModelInfer] expected requests in progress of at most ",
-                                                   options_.inflight_bytes, " bytes together; try again later"));
+std::string InferenceServer::charged_caller(const Principal& caller, absl::string_view address) {
+  return caller.name.empty() ? absl::StrCat("address ", address) : caller.name;  // no name has a space
 }
 
-absl::Status InferenceServer::begin_answer(uint64_t bytes, Inflight* charged, uint64_t more) {
+absl::Status InferenceServer::begin_answer(uint64_t bytes, Inflight* charged, uint64_t more, absl::string_view caller) {
   if (bytes > options_.inflight_bytes) {
     return absl::OutOfRangeError(absl::StrCat("[ModelInfer] expected an answer that takes at most ",
                                               options_.inflight_bytes, " bytes of memory, got one of ", bytes));
   }
   const uint64_t half = options_.inflight_bytes / 2;
   *charged = {};
-  absl::StatusOr<Inflight> inflight = begin(bytes + std::min(more, half - std::min(bytes, half)));
+  absl::StatusOr<Inflight> inflight = begin(bytes + std::min(more, half - std::min(bytes, half)), caller);
   if (!inflight.ok()) return inflight.status();
   *charged = *std::move(inflight);
   return absl::OkStatus();
@@ -280,11 +277,17 @@ absl::Status InferenceServer::describe(const inference::LogSettingsRequest& requ
   return absl::OkStatus();
 }
 
+absl::StatusOr<ModelShares::Place> InferenceServer::enter(const ModelVersion& version, const InferRequest& request) {
+  return (request.transport == Transport::kRest ? rest_places_ : grpc_places_).enter(version.name(), request.address);
+}
+
 absl::Status InferenceServer::infer(const Principal& caller, const inference::ModelInferRequest& request,
                                     InferRequest limits, inference::ModelInferResponse* reply,
                                     absl::FunctionRef<absl::Status()> finish) {
   const auto version = find(caller, request.model_name(), request.model_version());
   if (!version.ok()) return version.status();
+  const absl::StatusOr<ModelShares::Place> place = enter(**version, limits);
+  if (!place.ok()) return place.status();
   const absl::StatusOr<Inflight> shared = begin_shared(request);
   if (!shared.ok()) return shared.status();
   if (absl::Status status = read_request_message(request, caller.name, regions(), &limits); !status.ok()) {
@@ -323,6 +326,8 @@ absl::Status InferenceServer::stream(const Principal& caller, const inference::M
                                      absl::FunctionRef<bool(inference::ModelInferResponse*)> send) {
   const auto version = find(caller, request.model_name(), request.model_version());
   if (!version.ok()) return version.status();
+  const absl::StatusOr<ModelShares::Place> place = enter(**version, limits);
+  if (!place.ok()) return place.status();
   const absl::StatusOr<Inflight> shared = begin_shared(request);
   if (!shared.ok()) return shared.status();
   if (absl::Status status = read_request_message(request, caller.name, regions(), &limits); !status.ok()) {

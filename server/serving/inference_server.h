@@ -5,21 +5,22 @@
 // wrong. A model that the caller may not use is reported as one that does not exist. Thread-safe.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "inference/grpc_service.pb.h"
 #include "server/rpc/auth.h"
 #include "server/serving/content_coding.h"
 #include "server/serving/infer.h"
+#include "server/serving/inflight.h"
+#include "server/serving/model_shares.h"
 #include "server/serving/repository.h"
 #include "server/serving/shared_regions.h"
 
@@ -35,9 +36,15 @@ class InferenceServer {
     // Until a response of a stream is accepted by its client's window; later the stream is ended.
     std::chrono::milliseconds send_timeout{60'000};
   };
+  // Requests that a transport can have in progress, of one address half as many: CallAdmission's calls, and the
+  // connections of the HTTP listener.
+  static constexpr size_t kGrpcPlaces = 512, kRestPlaces = 1024;
   // All references outlive the object.
   InferenceServer(ModelRepository& repository, const Auth& auth, const Options& options)
-      : repository_(repository), auth_(auth), options_(options) {}
+      : repository_(repository),
+        auth_(auth),
+        options_(options),
+        inflight_(std::make_shared<InflightBytes>(options.inflight_bytes)) {}
 
   const Options& options() const { return options_; }
   ModelRepository& repository() { return repository_; }
@@ -49,36 +56,17 @@ class InferenceServer {
   enum class Right { kNone, kInfer, kManage };
   absl::StatusOr<Principal> caller(const Auth::Credentials& credentials, Right right) const;
 
-  // Bytes of a request in progress, counted while the object exists, which may be longer than the server does.
-  class Inflight {
-   public:
-    Inflight() = default;
-    Inflight(std::shared_ptr<std::atomic<uint64_t>> all, uint64_t bytes) : all_(std::move(all)), bytes_(bytes) {}
-    Inflight(Inflight&& other) noexcept : all_(std::move(other.all_)), bytes_(other.bytes_) {}
-    Inflight& operator=(Inflight&& other) noexcept {
-      if (this == &other) return *this;
-      release();
-      all_ = std::move(other.all_);
-      bytes_ = other.bytes_;
-      return *this;
-    }
-    ~Inflight() { release(); }
-
-   private:
-    void release() {
-      if (all_ != nullptr) all_->fetch_sub(bytes_, std::memory_order_relaxed);
-      all_ = nullptr;
-    }
-
-    std::shared_ptr<std::atomic<uint64_t>> all_;
-    uint64_t bytes_ = 0;
-  };
-  // RESOURCE_EXHAUSTED if requests in progress would have too many bytes.
-  absl::StatusOr<Inflight> begin(uint64_t bytes);
-  // Counts the memory of an answer while `charged` exists, which is replaced. OUT_OF_RANGE if there would be no room
-  // for it if it were alone, so that sending the request again is useless, else as begin(). `more` bytes are the most
-  // that parts of unknown sizes take; they are counted as far as the whole is at most half of inflight_bytes.
-  absl::Status begin_answer(uint64_t bytes, Inflight* charged, uint64_t more = 0);
+  using Inflight = tt::server::Inflight;
+  // RESOURCE_EXHAUSTED if requests in progress would have too many bytes; with a caller, as InflightBytes has it.
+  absl::StatusOr<Inflight> begin(uint64_t bytes, absl::string_view caller = "") {
+    return inflight_->begin(bytes, caller);
+  }
+  // Counts the memory of an answer to `caller` while `charged` exists, which is replaced. OUT_OF_RANGE if there would
+  // be no room for it if it were alone, so that sending the request again is useless, else as begin(). `more` bytes are
+  // the most that parts of unknown sizes take; they are counted as far as the whole is at most half of inflight_bytes.
+  absl::Status begin_answer(uint64_t bytes, Inflight* charged, uint64_t more = 0, absl::string_view caller = "");
+  // Who is charged for answers: the principal, or without one the address.
+  static std::string charged_caller(const Principal& caller, absl::string_view address);
 
   // A request's bytes, at most `max_bytes`, of which `parts` are the compressed form. They are counted while `charged`
   // exists, which is replaced. OUT_OF_RANGE if they are more, INVALID_ARGUMENT if they are damaged.
@@ -127,14 +115,17 @@ class InferenceServer {
   absl::Status infer(ModelVersion& version, const Principal& caller, const inference::ModelInferRequest& request,
                      InferRequest limits, inference::ModelInferResponse* reply,
                      absl::FunctionRef<absl::Status()> finish);
-  // The same for what a request's inputs have in shared memory.
+  // A place for a request among those of its transport.
+  absl::StatusOr<ModelShares::Place> enter(const ModelVersion& version, const InferRequest& request);
+  // As begin(), for what a request's inputs have in shared memory.
   absl::StatusOr<Inflight> begin_shared(const inference::ModelInferRequest& request);
 
   ModelRepository& repository_;
   const Auth& auth_;
   const Options options_;
   SharedRegions regions_;
-  const std::shared_ptr<std::atomic<uint64_t>> inflight_ = std::make_shared<std::atomic<uint64_t>>(0);
+  const std::shared_ptr<InflightBytes> inflight_;
+  ModelShares grpc_places_{kGrpcPlaces, kGrpcPlaces / 2}, rest_places_{kRestPlaces, kRestPlaces / 2};
 };
 
 }  // namespace tt::server

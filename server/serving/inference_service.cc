@@ -25,9 +25,15 @@ bool is_local(const grpc::ServerContext& context) {
   return address == "unix" || address == "127.0.0.1";
 }
 
-// When the request's time ends, whether its client has gone, and how large its classes may be.
+// Who is charged for answers.
+std::string caller_of(const grpc::ServerContext& context, const Principal& caller) {
+  return InferenceServer::charged_caller(caller, address_of(context.peer()));
+}
+
+// Where a request comes from, when its time ends, whether its client has gone, and how large its classes may be.
 InferRequest limits_of(const grpc::ServerContext& context, const InferenceServer::Options& options) {
   InferRequest limits;
+  limits.address = address_of(context.peer());
   limits.class_bytes = options.request_bytes;
   const auto left = context.deadline() - std::chrono::system_clock::now();
   constexpr std::chrono::hours kForever{24};
@@ -78,19 +84,21 @@ struct Sent {
 };
 
 grpc::ByteBuffer buffer_of(std::string bytes, InferenceServer::Inflight charged) {
+  charged.shrink(bytes.size());  // the message that it was made of is gone
   auto* sent = new Sent{std::move(bytes), std::move(charged)};
   const grpc::Slice slice(
       sent->bytes.data(), sent->bytes.size(), [](void* each) { delete static_cast<Sent*>(each); }, sent);
   return grpc::ByteBuffer(&slice, 1);
 }
 
-// The message of an answer, compressed if there is room for that. `charged` counts the answer's memory. Clears `reply`.
-grpc::ByteBuffer message_of(InferenceServer& server, ContentCoding coding, google::protobuf::Message* reply,
-                            InferenceServer::Inflight charged) {
+// The message of an answer to `caller`, compressed if there is room for that. `charged` counts the answer's memory.
+// Clears `reply`.
+grpc::ByteBuffer message_of(InferenceServer& server, ContentCoding coding, absl::string_view caller,
+                            google::protobuf::Message* reply, InferenceServer::Inflight charged) {
   std::string bytes = reply->SerializeAsString();
   reply->Clear();
   if (coding == ContentCoding::kIdentity) return buffer_of(std::move(bytes), std::move(charged));
-  absl::StatusOr<InferenceServer::Inflight> inflight = server.begin(compressed_bound(bytes.size()));
+  absl::StatusOr<InferenceServer::Inflight> inflight = server.begin(compressed_bound(bytes.size()), caller);
   std::string small = inflight.ok() ? compressed(coding, bytes) : "";
   if (small.empty() || small.size() >= bytes.size()) return buffer_of(std::move(bytes), std::move(charged));
   grpc::ByteBuffer buffer = buffer_of(std::move(small), *std::move(inflight));
@@ -165,13 +173,23 @@ void InferenceService::add(
     if (!status.ok()) return admission_.refuse(*context, status);
     Reply message;
     status = run(*caller, *context, request, &message);
-    if (status.ok()) *reply = answer(context, answer_coding(*context, coding), &message, {});
+    InferenceServer::Inflight answered;
+    const std::string charged_caller = caller_of(*context, *caller);
+    // The message and its serialized form. Small ones are always sent: probes succeed while memory is exhausted.
+    constexpr uint64_t kSmall = 4096, kCopies = 2;
+    if (const uint64_t size = message.ByteSizeLong(); status.ok() && size > kSmall) {
+      status = server_.begin_answer(kCopies * size, &answered, 0, charged_caller);
+    }
+    if (status.ok()) {
+      *reply = answer(context, answer_coding(*context, coding), charged_caller, &message, std::move(answered));
+    }
     return to_grpc(status);
   };
   // Probes, which everybody may send, neither take the places of inference nor show that a peer has a token.
   const bool is_probe = right == Right::kNone;
   RequestLimits own = limits;
   own.authenticates = !is_probe;
+  own.send_timeout = server_.options().send_timeout;
   const auto kind = is_probe ? CallAdmission::Kind::kReflection : CallAdmission::Kind::kInference;
   MarkMethodStreamed(index, unary_handler_of_bytes<grpc::ByteBuffer>(admission_, kind, check, handle, own));
 }
@@ -205,7 +223,9 @@ InferenceService::InferenceService(InferenceServer& server, CallAdmission& admis
     return server_.describe(caller, request, reply);
   };
   add<ModelMetadataRequest, ModelMetadataResponse>(4, Right::kInfer, describe);
-  const RequestLimits limits{server_.options().request_bytes, CallAdmission::kChunkTimeout};
+  const RequestLimits limits{.bytes = server_.options().request_bytes,
+                             .timeout = CallAdmission::kChunkTimeout,
+                             .send_timeout = server_.options().send_timeout};
   const auto may_infer = [this](const Context& context) {
     return server_.caller(credentials_of(context), Right::kInfer).status();
   };
@@ -225,7 +245,7 @@ InferenceService::InferenceService(InferenceServer& server, CallAdmission& admis
   add<RepositoryModelLoadRequest, RepositoryModelLoadResponse>(
       10, Right::kManage,
       [this](const auto& caller, const Context&, const auto& request, auto*) { return server_.load(caller, request); },
-      {2 * ModelSettings::kMaxBytes, CallAdmission::kRequestTimeout});
+      {.bytes = 2 * ModelSettings::kMaxBytes});
   add<RepositoryModelUnloadRequest, RepositoryModelUnloadResponse>(
       11, Right::kManage, [this](const auto& caller, const Context&, const auto& request, auto*) {
         return server_.unload(caller, request);
@@ -256,21 +276,24 @@ InferenceService::InferenceService(InferenceServer& server, CallAdmission& admis
   add<LogSettingsRequest, LogSettingsResponse>(19, Right::kManage, settings);
 }
 
-grpc::ByteBuffer InferenceService::answer(grpc::ServerContext* context, ContentCoding coding,
+grpc::ByteBuffer InferenceService::answer(grpc::ServerContext* context, ContentCoding coding, absl::string_view caller,
                                           google::protobuf::Message* reply, InferenceServer::Inflight charged) {
-  grpc::ByteBuffer message = message_of(server_, coding, reply, std::move(charged));
+  grpc::ByteBuffer message = message_of(server_, coding, caller, reply, std::move(charged));
   const ContentCoding own = MessageCoding(&message).coding();
   if (own != ContentCoding::kIdentity) context->set_compression_algorithm(MessageCoding::compression_of(own));
   return message;
 }
 
-absl::Status InferenceService::reserve(absl::Span<const InferOutput> outputs, InferenceServer::Inflight* charged) {
+absl::Status InferenceService::reserve(absl::Span<const InferOutput> outputs, absl::string_view caller,
+                                       InferenceServer::Inflight* charged) {
   // The message and its serialized form.
   constexpr uint64_t kCopies = 2;
   const uint64_t most = server_.options().request_bytes;
   uint64_t bytes = 0, more = 0;
   for (const InferOutput& output : outputs) (output.is_bound ? more : bytes) += output.size;
-  if (bytes <= most) return server_.begin_answer(kCopies * bytes, charged, kCopies * std::min(more, most - bytes));
+  if (bytes <= most) {
+    return server_.begin_answer(kCopies * bytes, charged, kCopies * std::min(more, most - bytes), caller);
+  }
   return absl::OutOfRangeError(
       absl::StrCat("[ModelInfer] expected an answer of at most ", most, " bytes, got one of ", bytes));
 }
@@ -288,10 +311,13 @@ grpc::Status InferenceService::infer(grpc::ServerContext* context, grpc::ByteBuf
   if (status = parse_request(bytes, &request); !status.ok()) return to_grpc(status);
   InferRequest limits = limits_of(*context, server_.options());
   InferenceServer::Inflight answered;
-  limits.reserve = [&](absl::Span<const InferOutput> outputs) { return reserve(outputs, &answered); };
+  const std::string charged_caller = InferenceServer::charged_caller(*caller, limits.address);
+  limits.reserve = [&](absl::Span<const InferOutput> outputs) { return reserve(outputs, charged_caller, &answered); };
   ModelInferResponse message;
   status = server_.infer(*caller, request, std::move(limits), &message);
-  if (status.ok()) *reply = answer(context, answer_coding(*context, coding), &message, std::move(answered));
+  if (status.ok()) {
+    *reply = answer(context, answer_coding(*context, coding), charged_caller, &message, std::move(answered));
+  }
   return to_grpc(status);
 }
 
@@ -311,7 +337,7 @@ absl::Status InferenceService::answer_one(const Principal& caller, StreamedCall*
   if (status = parse_request(bytes, request); !status.ok()) return status;
   InferRequest limits = limits_of(*call->context, server_.options());
   InferenceServer::Inflight answered;
-  limits.reserve = [&](absl::Span<const InferOutput> outputs) { return reserve(outputs, &answered); };
+  limits.reserve = [&](absl::Span<const InferOutput> outputs) { return reserve(outputs, call->caller, &answered); };
   return server_.stream(caller, *request, std::move(limits), [&](ModelInferResponse* reply) {
     ModelStreamInferResponse response;
     response.mutable_infer_response()->Swap(reply);
@@ -326,7 +352,7 @@ bool InferenceService::send(StreamedCall* call, ModelStreamInferResponse* respon
     call->context->set_compression_algorithm(MessageCoding::compression_of(coding));
   }
   call->has_sent = true;
-  const grpc::ByteBuffer message = message_of(server_, coding, response, std::move(charged));
+  const grpc::ByteBuffer message = message_of(server_, coding, call->caller, response, std::move(charged));
   // A client that does not read would keep the answer's memory from all others.
   const CallAdmission::Deadline deadline(admission_, call->context->c_call(), server_.options().send_timeout);
   return call->stream->Write(message, grpc::WriteOptions().set_no_compression());
@@ -337,7 +363,7 @@ grpc::Status InferenceService::stream(grpc::ServerContext* context, Stream* stre
   if (!caller.ok()) return admission_.refuse(*context, caller.status());
   const absl::StatusOr<CallAdmission::Slot> slot = admission_.admit(CallAdmission::Kind::kInference, *context);
   if (!slot.ok()) return admission_.refuse(*context, slot.status());
-  StreamedCall call{context, stream, std::nullopt, false};
+  StreamedCall call{context, stream, caller_of(*context, *caller)};
   grpc::ByteBuffer bytes;
   while (stream->Read(&bytes)) {
     caller = server_.caller(credentials_of(*context), Right::kInfer);  // rights may have ended

@@ -7,6 +7,8 @@
 #include <grpcpp/grpcpp.h>
 
 #include <functional>
+#include <optional>
+#include <string>
 
 #include "inference/grpc_service.grpc.pb.h"
 #include "server/audit.h"
@@ -29,16 +31,18 @@ class InferenceService final : public inference::GRPCInferenceService::Service {
            std::function<absl::Status(const Principal& caller, const grpc::ServerContext&, const Request&, Reply*)> run,
            const RequestLimits& limits = {});
   // The message of an answer, which replaces `reply`, compressed if `coding` says so and there is room for that.
-  grpc::ByteBuffer answer(grpc::ServerContext* context, ContentCoding coding, google::protobuf::Message* reply,
-                          InferenceServer::Inflight charged);
-  absl::Status reserve(absl::Span<const InferOutput> outputs, InferenceServer::Inflight* charged);
+  grpc::ByteBuffer answer(grpc::ServerContext* context, ContentCoding coding, absl::string_view caller,
+                          google::protobuf::Message* reply, InferenceServer::Inflight charged);
+  absl::Status reserve(absl::Span<const InferOutput> outputs, absl::string_view caller,
+                       InferenceServer::Inflight* charged);
   // Requests are parsed once there is room for them among those in progress.
   grpc::Status infer(grpc::ServerContext* context, grpc::ByteBuffer* bytes, grpc::ByteBuffer* reply);
   using Stream = grpc::ServerReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>;
   struct StreamedCall {
     grpc::ServerContext* context;
     Stream* stream;
-    std::optional<ContentCoding> coding;  // of its answers, as its first request is compressed
+    std::string caller;                        // who is charged
+    std::optional<ContentCoding> coding = {};  // of its answers, as its first request is compressed
     bool has_sent = false;
   };
   grpc::Status stream(grpc::ServerContext* context, Stream* stream);

@@ -62,19 +62,23 @@ absl::StatusOr<std::shared_ptr<ModelVersion::Sequence>> ModelVersion::begin_sequ
   }
   const Clock::time_point last_start = now + start_wait;
   const auto drop_idle = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(sequences_mutex_) {
+    if (now < next_idle_) return;  // many requests may wait, each of which comes here every kPollInterval
+    next_idle_ = Clock::time_point::max();
     for (auto each = sequences_.begin(); each != sequences_.end();) {
       const bool is_idle = !each->second->is_busy && now - each->second->used > settings_.max_sequence_idle;
+      if (!is_idle && !each->second->is_busy) expect_idle(each->second->used);
       if (is_idle) dropped.push_back(std::move(each->second));
       each = is_idle ? sequences_.erase(each) : std::next(each);
     }
   };
   // Waits for a change, at most until then. Fails if nobody waits for the request any more.
-  const auto wait = [&](Clock::time_point until) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sequences_mutex_) -> absl::Status {
+  const auto wait = [&](CondVar& changed, Clock::time_point until)
+                        ABSL_EXCLUSIVE_LOCKS_REQUIRED(sequences_mutex_) -> absl::Status {
     if (absl::Status status = check_wanted(request); !status.ok()) return status;
     if (now >= until) {
       return absl::DeadlineExceededError("[ModelInfer] the request's time has passed while it waited for its sequence");
     }
-    sequences_changed_.wait_until(sequences_mutex_, std::min({request.deadline, until, now + kPollInterval}));
+    changed.wait_until(sequences_mutex_, std::min({request.deadline, until, now + kPollInterval}));
     now = Clock::now();
     return check_wanted(request);
   };
@@ -103,7 +107,7 @@ absl::StatusOr<std::shared_ptr<ModelVersion::Sequence>> ModelVersion::begin_sequ
     if (found != sequences_.end()) {
       awaited = found->second;
       starts = awaited->starts;
-      if (absl::Status status = wait(Clock::time_point::max()); !status.ok()) return status;
+      if (absl::Status status = wait(awaited->changed, Clock::time_point::max()); !status.ok()) return status;
       continue;
     }
     if (has_place(key)) break;
@@ -124,7 +128,7 @@ absl::StatusOr<std::shared_ptr<ModelVersion::Sequence>> ModelVersion::begin_sequ
         continue;
       }
     }
-    if (absl::Status status = wait(last_start); !status.ok()) return status;
+    if (absl::Status status = wait(sequences_changed_, last_start); !status.ok()) return status;
   }
   if (sequences_.size() >= kMaxSequences || sequences_of(request.principal) >= kMaxSequencesOfPrincipal) {
     return absl::ResourceExhaustedError(absl::StrCat("[ModelInfer] expected at most ", kMaxSequencesOfPrincipal,
@@ -144,11 +148,17 @@ void ModelVersion::end_sequence(const InferRequest& request, const std::shared_p
   MutexLock lock(sequences_mutex_);
   sequence->is_busy = false;
   sequence->used = Clock::now();
+  expect_idle(sequence->used);
   if (has_succeeded && request.sequence_start) ++sequence->starts;
-  sequences_changed_.notify_all();
+  sequence->changed.notify_all();   // requests of this sequence
+  sequences_changed_.notify_all();  // those that wait until they may begin one
   if (!(has_succeeded && request.sequence_end) && sequence->has_begun) return;
   const auto found = sequences_.find(sequence->key);
   if (found != sequences_.end() && found->second == sequence) sequences_.erase(found);
+}
+
+void ModelVersion::expect_idle(Clock::time_point used) {
+  next_idle_ = std::min(next_idle_, used + settings_.max_sequence_idle);
 }
 
 size_t ModelVersion::starting() const {

@@ -108,6 +108,7 @@ class ModelVersion {
     bool is_busy = false;
     uint64_t starts = 0;  // requests with sequence_start that have succeeded
     std::chrono::steady_clock::time_point used;
+    CondVar changed;  // for requests of the sequence
   };
 
   ModelVersion(std::string name, int64_t number, ModelSettings settings,
@@ -134,6 +135,8 @@ class ModelVersion {
   // Ends the sequence that was used least recently, of the principals with more than their share of those that the
   // configuration allows, for one with less. Null if there is none that has no request.
   std::shared_ptr<Sequence> take_place(const std::string& principal) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sequences_mutex_);
+  // Notes that a sequence was used, and may be idle for too long some time later.
+  void expect_idle(std::chrono::steady_clock::time_point used) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sequences_mutex_);
   // Finds or begins a request's sequence, and reserves it: waits while another request of the sequence runs, or there
   // are too many sequences. A sequence that begins again keeps its states until the request has succeeded.
   absl::StatusOr<std::shared_ptr<Sequence>> begin_sequence(const InferRequest& request);
@@ -172,7 +175,10 @@ class ModelVersion {
   std::unique_ptr<StreamingModel> streaming_;  // null: requests have one response
   ModelStatistics statistics_;
   mutable Mutex sequences_mutex_;
-  CondVar sequences_changed_;
+  CondVar sequences_changed_;  // for requests that wait until they may begin a sequence
+  // Before which no sequence has been idle for too long.
+  std::chrono::steady_clock::time_point next_idle_ ABSL_GUARDED_BY(sequences_mutex_) =
+      std::chrono::steady_clock::time_point::max();
   std::map<SequenceKey, std::shared_ptr<Sequence>> sequences_ ABSL_GUARDED_BY(sequences_mutex_);
   // By principal, the requests that wait until they may begin a sequence.
   std::map<std::string, size_t> starting_ ABSL_GUARDED_BY(sequences_mutex_);

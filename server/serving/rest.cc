@@ -94,6 +94,7 @@ RestResponse answer_model(InferenceServer& server, const Principal& caller, cons
   if (path.action == "infer" && is_post) {
     RestResponse response = answer_infer(server, caller, request, path.model, path.version);
     if (request.accepts != ContentCoding::kIdentity) compress(server, request.accepts, &response);
+    response.charged.shrink(response.body.size());
     return response;
   }
   if (is_post) throw Refused{absl::UnimplementedError("[v2] expected GET for this path")};

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "server/serving/content_coding.h"
 #include "server/serving/inference_server.h"
+#include "server/serving/inflight.h"
 
 namespace tt::server {
 
@@ -25,6 +26,7 @@ struct RestRequest {
   ContentCoding coding = ContentCoding::kIdentity;   // of the body; kUnknown only without one
   ContentCoding accepts = ContentCoding::kIdentity;  // for the response
   bool is_local = false;                             // the caller is on this host
+  std::string address;                               // the caller's, as address_of() has it
   std::function<bool()> is_cancelled;
 };
 
@@ -34,6 +36,7 @@ struct RestResponse {
   size_t json_bytes = SIZE_MAX;  // of a plain body with binary data; SIZE_MAX: the body is JSON
   std::string body;
   ContentCoding coding = ContentCoding::kIdentity;  // of the body
+  Inflight charged;                                 // counts the body, until it has been sent
 };
 
 // What a path needs, with any method.

@@ -307,12 +307,15 @@ RestResponse answer_infer(InferenceServer& server, const Principal& caller, cons
   read.request.set_model_version(version);
   inference::ModelInferResponse reply;
   InferRequest limits;
+  limits.transport = Transport::kRest;
+  limits.address = wire.address;
   limits.is_cancelled = wire.is_cancelled;
   limits.class_bytes = most_class_bytes(read, server.options().inflight_bytes);
   InferenceServer::Inflight answered;
+  const std::string charged_caller = InferenceServer::charged_caller(caller, wire.address);
   limits.reserve = [&](absl::Span<const InferOutput> outputs) {
     const auto [bytes, more] = answer_bytes(outputs, read);
-    return server.begin_answer(bytes, &answered, more);
+    return server.begin_answer(bytes, &answered, more, charged_caller);
   };
   RestResponse response;
   // Before the states of a sequence change: some values cannot be written as JSON.
@@ -327,6 +330,7 @@ RestResponse answer_infer(InferenceServer& server, const Principal& caller, cons
     }
   };
   require_ok(server.infer(caller, read.request, std::move(limits), &reply, finish));
+  response.charged = std::move(answered);
   return response;
 }
 

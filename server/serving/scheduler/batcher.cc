@@ -1,6 +1,7 @@
 #include "server/serving/scheduler/batcher.h"
 
 #include <algorithm>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -13,6 +14,8 @@ namespace {
 constexpr std::chrono::milliseconds kPollInterval{50};
 // Of a batch that runs on the thread of a request: about what several switches between threads take.
 constexpr std::chrono::microseconds kShort{100};
+// Threads that a thread of a batch wakes up.
+constexpr size_t kWakes = 2;
 
 }  // namespace
 
@@ -78,9 +81,9 @@ bool Batcher::hand_over() {
   }
 }
 
-void Batcher::start(const std::vector<Job*>& batch) {
+void Batcher::start(const std::vector<Job*>& batch, const Job& own) {
   if (mean_ > kShort && hand_over()) return;
-  execute(batch);
+  execute(batch, &own);
   if (mean_ > kShort) {  // later ones run on other threads
     MutexUnlock unlocked(mutex_);
     release_pool_threads();
@@ -95,7 +98,7 @@ void Batcher::run_queue() {
       const Clock::time_point now = Clock::now();
       const Plan next = plan(now);
       if (next.ready <= now) {
-        execute(next.batch);
+        execute(next.batch, nullptr);
         continue;
       }
       wake_head();
@@ -147,7 +150,7 @@ Batcher::Plan Batcher::plan(Clock::time_point now) const {
   return plan;
 }
 
-void Batcher::execute(const std::vector<Job*>& batch) {
+void Batcher::execute(const std::vector<Job*>& batch, const Job* own) {
   const size_t instance = idle_.back();
   idle_.pop_back();
   const Clock::time_point now = Clock::now();
@@ -161,9 +164,14 @@ void Batcher::execute(const std::vector<Job*>& batch) {
   for (Job* job : batch) job->batch_rows = rows;
   batch.front()->is_first = true;
   hand_over();  // another instance may be free
-  std::vector<std::shared_ptr<CondVar>> waiting;
+  // A tree: each of the requests that wait wakes up two others. All of them leave run() by its way for done ones.
+  std::vector<Job*> waiting;
   waiting.reserve(batch.size());
-  for (const Job* job : batch) waiting.push_back(job->changed_);
+  std::copy_if(batch.begin(), batch.end(), std::back_inserter(waiting), [own](const Job* job) { return job != own; });
+  std::vector<std::shared_ptr<CondVar>> first;
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    (i < kWakes ? first : waiting[i / kWakes - 1]->wakes_).push_back(waiting[i]->changed_);
+  }
   {
     MutexUnlock unlocked(mutex_);
     try {
@@ -178,7 +186,7 @@ void Batcher::execute(const std::vector<Job*>& batch) {
   {
     // The instance stays taken, so that this thread continues with the queue, if it is the batcher's.
     MutexUnlock unlocked(mutex_);
-    for (const auto& changed : waiting) changed->notify_all();
+    for (const auto& changed : first) changed->notify_all();
   }
   idle_.push_back(instance);
 }
@@ -211,7 +219,7 @@ bool Batcher::wait(Job& job) {
   if (!idle_.empty() && head() == &job) {
     const Plan next = plan(now);
     if (next.ready <= now) {
-      start(next.batch);
+      start(next.batch, job);
       if (job.state_ != Job::State::kQueued) return true;
     }
     if (next.ready > now) until = std::min(until, next.ready);
@@ -240,14 +248,18 @@ absl::Status Batcher::run(Job& job) {
     const Plan next = plan(job.arrived_);
     const bool is_ready = next.ready <= job.arrived_ && job.arrived_ < std::min(job.give_up, job.deadline);
     if (is_ready && std::find(next.batch.begin(), next.batch.end(), &job) != next.batch.end()) {
-      start(next.batch);
+      start(next.batch, job);
     } else {
       wake_head();
     }
   }
   for (;;) {
     switch (job.state_) {
-      case Job::State::kDone: return job.status;
+      case Job::State::kDone: {
+        lock.unlock();
+        for (const auto& changed : job.wakes_) changed->notify_all();
+        return job.status;
+      }
       case Job::State::kTaken: job.changed_->wait(mutex_); break;
       case Job::State::kQueued:
         if (!wait(job)) return job.status;

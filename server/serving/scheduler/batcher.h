@@ -6,7 +6,9 @@
 // and others wait, one of the batcher's own threads continues, and goes from one batch to the next while any is
 // complete or has waited for long enough: an instance is then never idle until a request's thread wakes up, and the
 // answers of a batch are not delayed by the next one. There is at most one such thread per instance, started at the
-// first use. Requests are queued by priority, then in the order of their arrival. Thread-safe.
+// first use. The threads of a batch's requests wake each other up, two each, so that the thread that has executed it
+// wakes up two: 32 would take it a millisecond, for which the instance would be idle. Requests are queued by priority,
+// then in the order of their arrival. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -64,6 +66,7 @@ class Batcher {
     Clock::time_point arrived_;
     // Notified without the lock, when the job may have ended already.
     std::shared_ptr<CondVar> changed_ = std::make_shared<CondVar>();
+    std::vector<std::shared_ptr<CondVar>> wakes_;  // of other requests of its batch, when it is done
   };
 
   // Executes a batch on an instance, numbered from 0, and sets the status of each request. Must not throw. Several
@@ -92,12 +95,13 @@ class Batcher {
   void remove(Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void wake_head() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Plan plan(Clock::time_point now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void execute(const std::vector<Job*>& batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // `own` is the request of this thread; null: it has none.
+  void execute(const std::vector<Job*>& batch, const Job* own) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Makes one of the batcher's threads continue with the queue, or the first request's if its batch may not start yet.
   // Returns whether a thread of the batcher will look at the queue.
   bool hand_over() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Executes a batch that may start on this thread, or makes a thread of the batcher do it.
-  void start(const std::vector<Job*>& batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Executes a batch that may start on this thread, that of the request `own`, or makes a thread of the batcher do it.
+  void start(const std::vector<Job*>& batch, const Job& own) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void run_queue();
   // Waits for the request's turn or end. Returns false if it has left the queue with a status.
   bool wait(Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

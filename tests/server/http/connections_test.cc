@@ -10,6 +10,9 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <thread>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -75,7 +78,7 @@ class HttpConnectionsTest : public ::testing::Test {
     auto started = HttpConnections::start(
         &address_, nullptr, options,
         [this](const std::string& request, const std::string&, const std::function<bool()>& is_cancelled) {
-          return answer(request, is_cancelled);
+          return HttpConnections::Reply{answer(request, is_cancelled), kept_};
         },
         [](absl::string_view request) { return absl::StartsWith(request, "GET /quick "); }, &admit);
     ASSERT_TRUE(started.ok()) << started.status();
@@ -132,7 +135,8 @@ class HttpConnectionsTest : public ::testing::Test {
   CondVar changed_;
   int held_ ABSL_GUARDED_BY(mutex_) = 0;
   bool released_ ABSL_GUARDED_BY(mutex_) = false;
-  std::atomic<int> waiting_{0}, cancelled_{0};  // requests for "/cancelled"
+  std::atomic<int> waiting_{0}, cancelled_{0};           // requests for "/cancelled"
+  std::shared_ptr<int> kept_ = std::make_shared<int>();  // with each answer
   std::unique_ptr<HttpConnections> connections_;
 };
 
@@ -182,10 +186,10 @@ TEST_F(HttpConnectionsTest, BodiesAreLimitedTogether) {
   EXPECT_THAT(request("POST 1001 \r\n\r\n"), StartsWith("HTTP/1.1 503"));
   {
     Peer slow(address_);
-    slow.send("POST 900 \r\n\r\nx");
+    slow.send("POST 400 \r\n\r\nx");
     EXPECT_TRUE(testing::wait_until(
         [&] { return absl::StartsWith(request("POST 101 \r\n\r\n" + std::string(101, 'x')), "HTTP/1.1 503"); }));
-    EXPECT_THAT(request("POST 100 \r\n\r\n" + std::string(100, 'x')), StartsWith("answer"));
+    EXPECT_THAT(request("POST 100 \r\n\r\n" + std::string(100, 'x')), StartsWith("answer"));  // half for an address
   }
   // The bytes of a connection that was closed, and of those that were answered, are free again.
   EXPECT_TRUE(testing::wait_until(
@@ -207,6 +211,28 @@ TEST_F(HttpConnectionsTest, RequestsWithBodiesDelayNoOthers) {
   release();
   EXPECT_THAT(held.receive(), StartsWith("answer"));
   EXPECT_THAT(waiting.receive(), StartsWith("answer"));
+}
+
+TEST_F(HttpConnectionsTest, RequestsThatWaitHaveThreadsOfTheirOwn) {
+  start({.body_threads = 1, .max_body_threads = 4, .thread_idle = std::chrono::milliseconds(50)});
+  std::vector<std::unique_ptr<Peer>> held;
+  for (int i = 1; i <= 3; ++i) {
+    held.push_back(std::make_unique<Peer>(address_));
+    held.back()->send("POST 1 /held \r\n\r\nx");
+    await_held(i);
+    EXPECT_THAT(request("POST 1 \r\n\r\nx"), StartsWith("answer"));
+  }
+  held.push_back(std::make_unique<Peer>(address_));
+  held.back()->send("POST 1 /held \r\n\r\nx");
+  await_held(4);
+  Peer waiting(address_);  // there are four threads at most
+  waiting.send("POST 1 \r\n\r\nx");
+  EXPECT_THAT(request(), StartsWith("answer"));
+  release();
+  for (const auto& peer : held) EXPECT_THAT(peer->receive(), StartsWith("answer"));
+  EXPECT_THAT(waiting.receive(), StartsWith("answer"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the further threads end
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(request("POST 1 \r\n\r\nx"), StartsWith("answer"));
 }
 
 TEST_F(HttpConnectionsTest, AnswersFurtherRequestsOfAConnectionThatStaysOpen) {
@@ -291,7 +317,9 @@ TEST_F(HttpConnectionsTest, AnswersThatWaitForTheirPeersAreLimited) {
   slow.send("GET /large HTTP/1.1\r\n\r\n");
   EXPECT_TRUE(testing::wait_until([&] { return absl::StartsWith(request(), "HTTP/1.1 503 "); }));
   EXPECT_THAT(request("GET /quick HTTP/1.1\r\n\r\n"), StartsWith("answer"));
+  EXPECT_GT(kept_.use_count(), 1);
   EXPECT_EQ(slow.receive().size(), kLarge);
+  EXPECT_TRUE(testing::wait_until([&] { return kept_.use_count() == 1; }));
   EXPECT_TRUE(testing::wait_until([&] { return absl::StartsWith(request(), "answer"); }));
 }
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
@@ -131,6 +132,40 @@ TEST(Batcher, JoinsWhatWaitsUpToTheMaximum) {
   all.join();
   EXPECT_THAT(all.batches(), ElementsAre("a", "bc", "de"));
   EXPECT_EQ(d.batch_rows, 4u);
+}
+
+// Requests of a batch wake each other up.
+TEST(Batcher, AllRequestsOfALargeBatchAreAnswered) {
+  for (const size_t count : {2, 3, 4, 7, 50}) {
+    Batches all({.max_rows = 64});
+    all.hold();
+    all.start(make("a"));
+    for (size_t i = 0; i < count; ++i) all.start(make("b"));
+    all.release();
+    all.join();
+    EXPECT_THAT(all.batches(), ElementsAre("a", std::string(count, 'b')));
+  }
+}
+
+// On the threads of requests and on the batcher's own, with several instances.
+TEST(Batcher, ManyClientsAreAnswered) {
+  std::atomic<size_t> executed{0};
+  Batcher batcher({.instances = 2, .max_rows = 8}, [&](size_t, absl::Span<Batcher::Job* const> batch) {
+    executed += batch.size();
+    if (executed % 5 == 0) std::this_thread::sleep_for(300us);
+  });
+  constexpr size_t kClients = 24, kRequests = 200;
+  std::vector<std::thread> clients;
+  for (size_t i = 0; i < kClients; ++i) {
+    clients.emplace_back([&] {
+      for (size_t k = 0; k < kRequests; ++k) {
+        Request request("a");
+        EXPECT_TRUE(batcher.run(request).ok());
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(executed, kClients * kRequests);
 }
 
 TEST(Batcher, ContinuesWithTheQueueOnOneThread) {

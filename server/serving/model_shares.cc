@@ -1,0 +1,51 @@
+#include "server/serving/model_shares.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace tt::server {
+namespace {
+
+constexpr size_t kPerFree = 3;  // places of a model for each that is free
+
+}  // namespace
+
+absl::StatusOr<ModelShares::Place> ModelShares::enter(const std::string& model, const std::string& address) {
+  MutexLock lock(mutex_);
+  Count& own = of_address_[address];
+  const auto may_enter = [&](Count& count, size_t places) {
+    const size_t free = places - std::min(places, count.all);
+    return count.of_model[model] < kPerFree * free;
+  };
+  const bool enters = may_enter(all_, places_) && may_enter(own, address == "unix" ? places_ : places_of_address_);
+  for (Count* count : {&all_, &own}) {
+    const auto found = count->of_model.try_emplace(model).first;
+    if (enters) {
+      ++count->all;
+      ++found->second;
+    } else if (found->second == 0) {
+      count->of_model.erase(found);
+    }
+  }
+  if (enters) return Place(this, model, address);
+  const size_t in_progress = all_.of_model.contains(model) ? all_.of_model[model] : 0;
+  if (own.all == 0) of_address_.erase(address);
+  return absl::UnavailableError(absl::StrCat("[ModelInfer] the model has ", in_progress,
+                                             " requests in progress, its share of the places of all models; try again "
+                                             "later"));
+}
+
+void ModelShares::leave(const std::string& model, const std::string& address) {
+  MutexLock lock(mutex_);
+  const auto own = of_address_.find(address);
+  for (Count* count : {&all_, &own->second}) {
+    --count->all;
+    const auto found = count->of_model.find(model);
+    if (--found->second == 0) count->of_model.erase(found);
+  }
+  if (own->second.all == 0) of_address_.erase(own);
+}
+
+}  // namespace tt::server

@@ -1,0 +1,62 @@
+// ModelShares: divides the calls that a transport can have in progress among the models that they use.
+//
+// A request may wait for long: for its batch, or for a sequence that may begin. One that waits occupies a thread and a
+// place of its address among those of its transport, so that without a limit the requests of one slow model would
+// leave no place for those of others. A model may use a place while it has at most three times as many as are free, so
+// that one model alone may have three quarters, and there is a place left for the first request of another one.
+// Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "base/mutex.h"
+
+namespace tt::server {
+
+class ModelShares {
+ public:
+  // Places of all addresses, and of one. Clients on unix sockets have the address "unix", which may have all.
+  ModelShares(size_t places, size_t places_of_address) : places_(places), places_of_address_(places_of_address) {}
+
+  // A place, until it is destroyed. Must not outlive the ModelShares.
+  class Place {
+   public:
+    Place() = default;
+    Place(Place&& other) noexcept
+        : shares_(std::exchange(other.shares_, nullptr)),
+          model_(std::move(other.model_)),
+          address_(std::move(other.address_)) {}
+    Place& operator=(Place&&) = delete;
+    ~Place() {
+      if (shares_ != nullptr) shares_->leave(model_, address_);
+    }
+
+   private:
+    friend class ModelShares;
+    Place(ModelShares* shares, std::string model, std::string address)
+        : shares_(shares), model_(std::move(model)), address_(std::move(address)) {}
+    ModelShares* shares_ = nullptr;
+    std::string model_, address_;
+  };
+
+  // UNAVAILABLE if the model has its share of all places or of those of the address.
+  absl::StatusOr<Place> enter(const std::string& model, const std::string& address);
+
+ private:
+  struct Count {
+    size_t all = 0;
+    absl::flat_hash_map<std::string, size_t> of_model = {};
+  };
+  void leave(const std::string& model, const std::string& address);
+
+  const size_t places_, places_of_address_;
+  Mutex mutex_;
+  Count all_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, Count> of_address_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tt::server
