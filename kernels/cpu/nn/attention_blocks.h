@@ -490,7 +490,7 @@ class Backward {
   // for the rounding of its logsumexp, which is large if all scores of the row are: where a mask of large numbers
   // excludes all keys, for example.
   void compute_factors(int64_t batch, int64_t i, int64_t m, int64_t seen, const T* logsumexp) {
-    constexpr T kAccuracy = T(4e-6);
+    constexpr T kAccuracy = sizeof(T) == 8 ? T(1e-12) : T(4e-6);
     std::fill_n(factors_, kRows, T(1));
     const auto is_inaccurate = [](T log) {
       return std::isfinite(log) && std::abs(log) * std::numeric_limits<T>::epsilon() > kAccuracy;
