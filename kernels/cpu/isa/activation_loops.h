@@ -2,8 +2,8 @@
 //
 // In float, exponentials are polynomials in the loop: a call of a vector function stores all registers and loads its
 // constants again for each vector. The error of a result is at most 1.5e-7 times the larger of 1 and |x|, that of a
-// derivative 2.5e-7; sigmoid's is within 5 units in the last place for |x| < 4. Tails are relatively accurate to 1.5e-5,
-// where 1 + erf(x) would be 0. In double, the loops compute the bodies of scalar_math.h.
+// derivative 2.5e-7; sigmoid's is within 5 units in the last place for |x| < 4. Tails are relatively accurate
+// to 1.5e-5, where 1 + erf(x) would be 0. In double, the loops compute the bodies of scalar_math.h.
 #pragma once
 
 #include <bit>

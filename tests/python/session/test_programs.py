@@ -461,13 +461,14 @@ def test_other_arguments_are_refused_by_their_structure():
         program(torch.ones(2), {"a": torch.ones(2)}, scale=3)
 
 
-UNARY = ["relu", "exp", "sin", "neg", "abs", "sigmoid", "tanh", "square"]
+UNARY = ["relu", "exp", "sin", "neg", "abs", "sigmoid", "tanh", "square", "gelu", "silu"]
 BINARY = ["add", "sub", "mul", "maximum", "minimum"]
 
 
 def random_function(draw, size):
     """A function of three tensors that calls up to 60 operators."""
-    steps = [draw.choice(["unary", "binary", "number", "rows", "columns", "softmax", "view", "matmul", "write"])
+    steps = [draw.choice(["unary", "binary", "number", "rows", "columns", "softmax", "view", "matmul", "masked",
+                          "write"])
              for _ in range(draw.randint(5, 60))]  # fmt: skip
     picks = [(draw.random(), draw.random(), draw.choice(UNARY), draw.choice(BINARY)) for _ in steps]
 
@@ -476,7 +477,7 @@ def random_function(draw, size):
         for step, (i, j, unary, binary) in zip(steps, picks):
             x, y = values[int(i * len(values))], values[int(j * len(values))]
             if step == "unary":
-                z = getattr(torch, unary)(x.clamp(-3, 3))
+                z = getattr(F if unary in ("gelu", "silu") else torch, unary)(x.clamp(-3, 3))
             elif step == "binary":
                 z = getattr(torch, binary)(x, y)
             elif step == "number":
@@ -491,6 +492,8 @@ def random_function(draw, size):
                 z = x.t().contiguous().reshape(x.shape) + y
             elif step == "matmul":
                 z = (x @ y.t() / size) @ x
+            elif step == "masked":
+                z = (x @ y.t() / size).masked_fill(a > 0, -1e9).softmax(-1) @ y
             else:
                 z = torch.zeros_like(x)
                 z += x
