@@ -6,6 +6,12 @@
 #include "absl/strings/str_cat.h"
 
 namespace tt::server {
+namespace {
+
+// Answers of at most this part of the limit do not count for their callers: the number of calls limits them.
+constexpr uint64_t kSmallParts = uint64_t{1} << 14;
+
+}  // namespace
 
 Inflight& Inflight::operator=(Inflight&& other) noexcept {
   if (this == &other) return *this;
@@ -33,7 +39,7 @@ absl::StatusOr<Inflight> InflightBytes::begin(uint64_t bytes, absl::string_view 
     return absl::ResourceExhaustedError(absl::StrCat("[ModelInfer] expected requests in progress of at most ", limit_,
                                                      " bytes together; try again later"));
   }
-  if (caller.empty() || bytes == 0) return inflight;
+  if (caller.empty() || bytes <= limit_ / kSmallParts) return inflight;
   MutexLock lock(mutex_);
   uint64_t& own = answers_[std::string(caller)];
   if (own != 0 && bytes > limit_ / 2 - std::min(own, limit_ / 2)) {
