@@ -5,7 +5,7 @@
 
 #include <Python.h>
 
-#include <deque>
+#include <list>
 #include <string>
 #include <vector>
 
@@ -29,10 +29,10 @@ struct ParsedArgs {
   client::Session* overridable_session = nullptr;
   client::Session* any_session() const { return overridable_session ? overridable_session : session; }
 
-  // Storage of list arguments; deques never move their elements.
-  std::deque<absl::InlinedVector<int64_t, 6>> ints;
-  std::deque<absl::InlinedVector<double, 4>> floats;
-  std::deque<std::vector<const TensorMeta*>> lists;
+  // Storage of list arguments. Lists never move their elements, and allocate nothing while they are empty, unlike deques.
+  std::list<absl::InlinedVector<int64_t, 6>> ints;
+  std::list<absl::InlinedVector<double, 4>> floats;
+  std::list<std::vector<const TensorMeta*>> lists;
   absl::InlinedVector<Owned, 1> owners;  // keep the tensors in `lists` alive: the caller's list may change
 };
 
