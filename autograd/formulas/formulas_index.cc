@@ -1,6 +1,8 @@
 #include "autograd/formulas/formulas_index.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "engine/dispatch/ops.h"
 #include "engine/schema/checked_math.h"
@@ -107,6 +109,24 @@ Tensor grid_tap_weight_grad(const Tensor& g, const Tensor& grid, SizesView size,
     coordinates.push_back(ops::sum(ops::mul(g, derivative), Sizes{1}));
   }
   return ops::reshape(ops::stack(coordinates, -1), grid.sizes());
+}
+
+Tensor grid_sample_input_grad(const Tensor& g, const Tensor& grid, SizesView input_sizes, std::string_view mode,
+                              std::string_view padding_mode, bool align_corners) {
+  const SizesView size = input_sizes.subspan(2);
+  const Tensor index = ops::grid_tap_index(ops::detach(grid), size, mode, padding_mode, align_corners);
+  const Tensor weight = ops::grid_tap_weight(grid, size, mode, padding_mode, align_corners, Sizes(size.size(), 0));
+  const int64_t length = std::accumulate(size.begin(), size.end(), int64_t{1}, std::multiplies<>());
+  return ops::reshape(ops::weighted_gather_input_grad(ops::flatten(g, 2, -1), index, weight, length), input_sizes);
+}
+
+Tensor grid_sample_grid_grad(const Tensor& g, const Tensor& input, const Tensor& grid, std::string_view mode,
+                             std::string_view padding_mode, bool align_corners) {
+  const SizesView size = absl::MakeConstSpan(input.sizes()).subspan(2);
+  const Tensor index = ops::grid_tap_index(ops::detach(grid), size, mode, padding_mode, align_corners);
+  const Tensor weight_grad =
+      ops::weighted_gather_weight_grad(ops::flatten(g, 2, -1), ops::flatten(input, 2, -1), index);
+  return grid_tap_weight_grad(weight_grad, grid, size, mode, padding_mode, align_corners, Sizes(size.size(), 0));
 }
 
 }  // namespace tt::autograd::formulas

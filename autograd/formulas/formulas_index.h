@@ -35,4 +35,10 @@ Tensors scatter_combine_grad(const Tensor& g, const Tensor& input, int64_t dim, 
 Tensor grid_tap_weight_grad(const Tensor& g, const Tensor& grid, SizesView size, std::string_view mode,
                             std::string_view padding_mode, bool align_corners, SizesView order);
 
+// The gradients of grid_sample_values.
+Tensor grid_sample_input_grad(const Tensor& g, const Tensor& grid, SizesView input_sizes, std::string_view mode,
+                              std::string_view padding_mode, bool align_corners);
+Tensor grid_sample_grid_grad(const Tensor& g, const Tensor& input, const Tensor& grid, std::string_view mode,
+                             std::string_view padding_mode, bool align_corners);
+
 }  // namespace tt::autograd::formulas

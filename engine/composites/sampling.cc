@@ -138,13 +138,8 @@ Tensor centers(int64_t n, bool align_corners, const Tensor& like) {
 
 Tensor sample_grid(const Tensor& input, const Tensor& grid, std::string_view mode, std::string_view padding_mode,
                    bool align_corners) {
-  if (input.device().type == DeviceType::kCPU) {  // kernels for the taps, which only the CPU has
-    const SizesView space = absl::MakeConstSpan(input.sizes()).subspan(2);
-    const Tensor index = ops::grid_tap_index(ops::detach(grid), space, mode, padding_mode, align_corners);
-    const Tensor weight = ops::grid_tap_weight(grid, space, mode, padding_mode, align_corners, Sizes(space.size(), 0));
-    Sizes sizes{input.size(0), input.size(1)};
-    sizes.insert(sizes.end(), grid.sizes().begin() + 1, grid.sizes().end() - 1);
-    return ops::reshape(ops::weighted_gather(ops::flatten(input, 2, -1), index, weight), sizes);
+  if (input.device().type == DeviceType::kCPU) {  // a kernel that only the CPU has
+    return ops::grid_sample_values(input, grid, mode, padding_mode, align_corners);
   }
   return Sampler(input, grid, mode, padding_mode, align_corners).sum();
 }

@@ -54,6 +54,7 @@ constexpr TypicalCall kCalls[] = {
     {"fft_r2c", "f[3,4] [0,1] 1.0"},
     {"gather", "f[3,4] 1 l[3,2]"},
     {"grid_sample", "f[2,3,4,5] f[2,3,2,2] 'bilinear' 'zeros' T"},
+    {"grid_sample_values", "f[2,3,4,5] f[2,3,2,2] 'bilinear' 'zeros' T"},
     {"grid_tap_index", "f[2,3,2,2] [4,5] 'bilinear' 'zeros' T"},
     {"grid_tap_weight", "f[2,3,2,2] [4,5] 'bilinear' 'zeros' T [0,0]"},
     {"group_norm", "f[2,6,3] 3 f[6] f[6] 0.1"},

@@ -19,8 +19,8 @@ from engine.codegen.reference import takes_device  # noqa: E402, F401
 # Operators that the CPU alone has: torch.linalg.ldl_* copy a GPU's tensors to it, and back; passes write
 # fused_convolution and fused_linear for the CPU only. There grid_sample, pad_edges and max_pool2d are composed of other operators.
 CPU_ONLY = {
-    "fused_convolution", "fused_linear", "grid_tap_index", "grid_tap_weight", "ldl_factored", "ldl_solved", "max_pool_values",
-    "pad_edges_backward", "pad_edges_forward",
+    "fused_convolution", "fused_linear", "grid_sample_values", "grid_tap_index", "grid_tap_weight", "ldl_factored", "ldl_solved",
+    "max_pool_values", "pad_edges_backward", "pad_edges_forward",
 }  # fmt: skip
 OPERATORS = load(ROOT / "engine/ops")
 NUMPY_DTYPES = {"bfloat16": "float32"}

@@ -30,7 +30,7 @@ _ENGINE = frozenset("""
     convolution_weight cross_entropy cross_entropy_backward cross_entropy_forward ctc_loss_backward ctc_loss_forward
     draw_binomial dropout_forward eig_decomposed eigh_decomposed embedding_backward exponential_like fft_c2c fft_c2r
     fft_r2c fill_diagonal frexp_exponent frexp_mantissa fused_convolution gaussian_nll_loss geometric_like grid_sample
-    grid_tap_index grid_tap_weight group_norm_backward group_norm_forward householder_factored im2col index_masked
+    grid_sample_values grid_tap_index grid_tap_weight group_norm_backward group_norm_forward householder_factored im2col index_masked
     int4_weight_mm int8_convolution int8_convolution_quantized int8_linear int8_linear_dynamic int8_linear_quantized
     int8_weight_mm interpolate layer_norm_backward layer_norm_forward ldl_factored ldl_solved log_normal_like
     log_softmax_backward lstm_sequence lstm_sequence_backward lu_determinant lu_factored lu_log_determinant
