@@ -198,20 +198,6 @@ static Tensor apart_from(const Tensor& input, const Tensor& result) {
   return result->storage == input->storage ? ops::clone(result) : result;
 }
 
-Tensor shuffle_pixels(const Tensor& input, int64_t r) {
-  const int64_t c = input.size(-3) / (r * r), h = input.size(-2), w = input.size(-1);
-  const Tensor folded = ops::reshape(input, with_last(input.sizes(), {c, r, r, h, w}));
-  const Tensor shuffled = permuted_from(folded, input.dim() - 3, {0, 3, 1, 4, 2});
-  return apart_from(input, ops::reshape(shuffled, with_last(input.sizes(), {c, h * r, w * r})));
-}
-
-Tensor unshuffle_pixels(const Tensor& input, int64_t r) {
-  const int64_t c = input.size(-3), h = input.size(-2) / r, w = input.size(-1) / r;
-  const Tensor folded = ops::reshape(input, with_last(input.sizes(), {c, h, r, w, r}));
-  const Tensor shuffled = permuted_from(folded, input.dim() - 3, {0, 2, 4, 1, 3});
-  return apart_from(input, ops::reshape(shuffled, with_last(input.sizes(), {c * r * r, h, w})));
-}
-
 Tensor shuffle_channels(const Tensor& input, int64_t groups) {
   const Sizes& sizes = input.sizes();
   int64_t rest = 1;

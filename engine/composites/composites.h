@@ -45,8 +45,6 @@ Tensor second_half(const Tensor& input, int64_t dim);
 double bessel_factor(SizesView sizes, std::optional<absl::Span<const int64_t>> dims, std::optional<double> correction);
 
 // Joining, rearranging and indexing.
-Tensor shuffle_pixels(const Tensor& input, int64_t factor);
-Tensor unshuffle_pixels(const Tensor& input, int64_t factor);
 Tensor shuffle_channels(const Tensor& input, int64_t groups);
 Tensors at_least_1d(const Tensors& tensors);
 Tensors at_least_2d(const Tensors& tensors);  // vectors become rows

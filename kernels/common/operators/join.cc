@@ -1,4 +1,4 @@
-// Operators that are copies between views: cat, stack, repeat, roll, constant_pad and diag_embed.
+// Operators that are copies between views: cat, stack, repeat, roll, constant_pad, diag_embed and the pixel shuffles.
 //
 // They require contiguous outputs that alias no input (engine/dispatch/boxed.h), and shapes that have been checked.
 #include <algorithm>
@@ -127,6 +127,41 @@ Tensor diagonals_of(const Tensor& out, int64_t length, int64_t offset, int64_t d
 void diag_embed(const Tensor& input, int64_t offset, int64_t dim1, int64_t dim2, Tensor& out) {
   fill_with(out, Scalar(false));
   if (input.numel() > 0) copy(input, diagonals_of(out, input.size(-1), offset, dim1, dim2));
+}
+
+namespace {
+
+// Pixels of images, (*, C, r, r, H, W): of images of C channels and H r x W r pixels, or of C r^2 channels and H x W
+// pixels.
+Tensor pixels_of_size(const Tensor& large, int64_t r) {
+  const size_t n = large.sizes().size();
+  Geometry g{large.sizes(), large.strides(), large->offset};
+  const int64_t h = g.sizes[n - 2] / r, w = g.sizes[n - 1] / r, down = g.strides[n - 2], right = g.strides[n - 1];
+  g.sizes.resize(n - 2);
+  g.strides.resize(n - 2);
+  g.sizes.insert(g.sizes.end(), {r, r, h, w});
+  g.strides.insert(g.strides.end(), {down, right, down * r, right * r});
+  return view_of(large, g);
+}
+Tensor pixels_of_channels(const Tensor& deep, int64_t r) {
+  const size_t n = deep.sizes().size();
+  Geometry g{deep.sizes(), deep.strides(), deep->offset};
+  const int64_t step = g.strides[n - 3];
+  g.sizes[n - 3] /= r * r;
+  g.strides[n - 3] = step * r * r;
+  g.sizes.insert(g.sizes.end() - 2, {r, r});
+  g.strides.insert(g.strides.end() - 2, {step * r, step});
+  return view_of(deep, g);
+}
+
+}  // namespace
+
+void pixel_shuffle(const Tensor& input, int64_t upscale_factor, Tensor& out) {
+  if (out.numel() > 0) copy(pixels_of_channels(input, upscale_factor), pixels_of_size(out, upscale_factor));
+}
+
+void pixel_unshuffle(const Tensor& input, int64_t downscale_factor, Tensor& out) {
+  if (out.numel() > 0) copy(pixels_of_size(input, downscale_factor), pixels_of_channels(out, downscale_factor));
 }
 
 }  // namespace tt::TT_BACKEND
