@@ -184,6 +184,50 @@ TEST(Rank, FindsTheKthElement) {
   }
 }
 
+// Covers short rows, which are sorted at once, and rows of which keys are dropped.
+TEST(Rank, AgreesWithSortInEveryDTypeAndLayout) {
+  for (DType dtype : kAllDTypes) {
+    std::vector<Tensor> inputs = sortables(dtype);
+    inputs.push_back(random_tensor({20'000}, dtype));
+    inputs.push_back(random_tensor({20'000}, dtype, 0, 3));  // many equal elements
+    for (const Tensor& x : inputs) {
+      for (int64_t dim = 0; dim < x.dim(); ++dim) {
+        const auto in = lines_of(x, dim);
+        const auto count = static_cast<int64_t>(in.size()), n = x.size(dim);
+        Tensor values = empty({count}, dtype, Device{}), indices = empty({count}, DType::kInt64, Device{});
+        for (int64_t k : std::set<int64_t>{1, (n + 1) / 2, std::max<int64_t>(n - 1, 1), n}) {
+          kthvalue(x, k, dim, false, values, indices);
+          for (int64_t l = 0; l < count; ++l) {
+            const std::vector<double> v = values_of(in[static_cast<size_t>(l)]);
+            const double place = order_of(v, false)[static_cast<size_t>(k - 1)];
+            ASSERT_EQ(values_of(indices)[l], place) << name(dtype) << ", row of " << n << ", element " << k;
+            expect_same({values_of(values)[l]}, {v[static_cast<size_t>(place)]});
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Rank, MedianIsTheFirstNaN) {
+  for (DType dtype : kRealDTypes) {
+    if (!is_floating(dtype)) continue;
+    for (int64_t n : {3, 8, 9, 33, 500, 10'000}) {
+      Tensor x = random_tensor({n}, dtype), value = empty({}, dtype, Device{}), index = empty({}, DType::kInt64, Device{});
+      median_dim(x, 0, false, value, index);
+      EXPECT_EQ(values_of(index)[0], order_of(values_of(x), false)[static_cast<size_t>((n - 1) / 2)]);
+      set_values(view_of(x, Geometry{{2}, {1}, n - 2}), {NAN, NAN});
+      median_dim(x, 0, false, value, index);
+      EXPECT_EQ(values_of(index)[0], n - 2);
+      EXPECT_TRUE(std::isnan(values_of(value)[0]));
+    }
+    const Tensor zeros = tensor_of({4}, {0.0, -0.0, -1, 0.0}, dtype);
+    Tensor value = empty({}, dtype, Device{}), index = empty({}, DType::kInt64, Device{});
+    median_dim(zeros, 0, false, value, index);
+    EXPECT_EQ(values_of(index)[0], 0);
+  }
+}
+
 TEST(Unique, ReturnsValuesCountsAndInverse) {
   Tensor output, inverse, counts;
   unique_values(transpose(tensor_of({3, 2}, {3, 1, 3, 2, 1, 3}), 0, 1), output, inverse, counts);
@@ -225,6 +269,27 @@ TEST(Bincount, CountsOnAllThreads) {
   const Tensor bad = random_tensor({100001}, DType::kInt64, 0, 9);
   bad.data_as<int64_t>()[99000] = -1;
   EXPECT_THROW(bincount(bad, Tensor(), 0, out), Error);
+}
+// Rows of every length up to one more than a power of two, with equal elements, and values that end within a group.
+TEST(SearchSorted, AgreesWithBinarySearch) {
+  for (DType dtype : {DType::kFloat32, DType::kFloat64, DType::kInt64, DType::kFloat16, DType::kUInt8}) {
+    for (int64_t n : {0, 1, 2, 3, 4, 5, 7, 8, 9, 31, 32, 33, 1000}) {
+      Tensor row = random_tensor({n}, dtype, 0, 30), sorted = empty({n}, dtype, Device{}),
+             places = empty({n}, DType::kInt64, Device{});
+      sort(row, 0, false, sorted, places);
+      const Tensor values = random_tensor({67}, dtype, 0, 30);
+      const std::vector<double> in = values_of(sorted), wanted = values_of(values);
+      Tensor out = empty({67}, DType::kInt64, Device{});
+      for (bool right : {false, true}) {
+        searchsorted(sorted, values, right, out);
+        for (size_t i = 0; i < wanted.size(); ++i) {
+          const auto at = right ? std::upper_bound(in.begin(), in.end(), wanted[i])
+                                : std::lower_bound(in.begin(), in.end(), wanted[i]);
+          ASSERT_EQ(values_of(out)[i], at - in.begin()) << name(dtype) << " in a row of " << n;
+        }
+      }
+    }
+  }
 }
 TEST(SearchSorted, FindsBothSides) {
   const Tensor rows = tensor_of({2, 4}, {1, 3, 3, 5, 0, 0, 9, NAN});

@@ -84,6 +84,28 @@ TT_CLONES int64_t count_within(const K* keys, int64_t n, K bound) {
   return count;
 }
 
+// The number of keys that are at most `bound`, for fewer than 2^32 keys. Counts in the keys' type, so that a vector
+// holds as many counts as keys.
+template <typename Key>
+TT_CLONES int64_t count_keys_within(const Key* keys, int64_t n, Key bound) {
+  Key count = 0;
+  for (int64_t i = 0; i < n; ++i) count += static_cast<Key>(keys[i] <= bound);
+  return static_cast<int64_t>(count);
+}
+
+// Copies the keys within [low, high] to `to`, in order, and returns their number. `to` may be `keys`; else it has space
+// for one key more.
+template <typename Key>
+int64_t copy_keys_within(const Key* keys, int64_t n, Key low, Key high, Key* to) {
+  int64_t held = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const Key key = keys[i];
+    to[held] = key;
+    held += key - low <= high - low;
+  }
+  return held;
+}
+
 // The thread's sorter, which holds a buffer.
 inline const hwy::Sorter& thread_sorter() {
   thread_local const hwy::Sorter sorter;
@@ -126,6 +148,10 @@ class RowSorter {
   // Returns the first k elements in order, for k <= kFew, by insertion into a sorted list.
   const K* sort_few(const T* x, int64_t stride, int64_t n, int64_t k, bool descending);
   static constexpr int64_t kFew = 16;
+
+  // Returns the index of the element of rank `rank` (from 0) in a stable order, or (if `nan_wins`) of the first NaN.
+  // For rows of fewer than 2^32 elements.
+  int64_t index_of_rank(const T* x, int64_t stride, int64_t n, int64_t rank, bool nan_wins);
 
   // The number of keys that sort_first() stores at a time.
   static int64_t first_capacity(int64_t k) { return std::max<int64_t>(4 * k, 4096) + kBatch; }
@@ -225,6 +251,55 @@ const typename RowSorter<T>::K* RowSorter<T>::sort_few(const T* x, int64_t strid
     }
   }
   return keys_;
+}
+
+// Halves the range of keys that contains the key of this rank until few keys are in it. A pass only compares and
+// counts, which vectorises. Of long rows, the keys outside the range are dropped when they are most of the keys.
+template <typename T>
+int64_t RowSorter<T>::index_of_rank(const T* x, int64_t stride, int64_t n, int64_t rank, bool nan_wins) {
+  using Key = SortKey<T>;
+  constexpr int64_t kEnough = 8, kLong = 4096;
+  auto* keys = reinterpret_cast<Key*>(keys_);
+  const Order<T> order(false);
+  make_keys_without_index(keys, x, stride, n, order);
+  auto [low, high] = key_bounds(x, stride, n, order);
+  int64_t held = n, dropped = 0;  // keys in memory; keys below the range that are not in memory any more
+  int64_t below = 0, within = n;  // keys below the range, and in it
+  if constexpr (!kWhole) {
+    if (nan_wins && high == ~Key{0}) low = high, rank = 0;  // the key of NaN only
+  }
+  while (low < high && within > kEnough) {
+    const Key middle = low + (high - low) / 2;
+    const int64_t at_most = dropped + count_keys_within(keys, held, middle);
+    if (at_most > rank) {
+      high = middle;
+      within = at_most - below;
+    } else {
+      low = middle + 1;
+      within -= at_most - below;
+      below = at_most;
+    }
+    if (n >= kLong && within * 4 <= held) {
+      held = copy_keys_within(keys, held, low, high, keys);
+      dropped = below;
+    }
+  }
+  Key found = low;
+  int64_t equal_before = rank - below;  // elements with the same key that precede the result
+  if (low < high) {
+    Key last[kEnough + 1];
+    const int64_t count = copy_keys_within(keys, held, low, high, last);
+    std::sort(last, last + count);
+    found = last[rank - below];
+    equal_before -= std::lower_bound(last, last + count, found) - last;
+  }
+  int64_t i = 0;
+  if (held == n) {
+    while (keys[i] != found || equal_before-- > 0) ++i;
+  } else {
+    while (order(x[i * stride]) != found || equal_before-- > 0) ++i;
+  }
+  return i;
 }
 
 // Memory for the keys of one row per thread, allocated from the engine's pool, because faulting in fresh pages would

@@ -52,16 +52,11 @@ void select_rank(const Tensor& input, int64_t dim, bool nan_wins, int64_t rank, 
       RowSorter<T> sorter = buffers.make_sorter();
       each([&](const std::array<int64_t, 1>& at, int64_t line) {
         const T* x = input.data_as<T>() + at[0];
-        const auto ranked = [&](const auto* keys) {
-          const auto* end = keys + lines.length(0);
-          const bool nan = nan_wins && is_nan(x[index_of(end[-1]) * lines.stride(0)]);
-          return index_of(nan ? *std::lower_bound(keys, end, lower_bound_of_key(end[-1])) : keys[rank]);
-        };
-        const bool few = !nan_wins && rank < RowSorter<T>::kFew;
         const int64_t n = lines.length(0), stride = lines.stride(0);
+        const bool few = !nan_wins && rank < RowSorter<T>::kFew;
         const int64_t index = few ? index_of(sorter.sort_few(x, stride, n, rank + 1, false)[rank])
-                                  : sorter.sort(x, stride, n, false, ranked);
-        values.data_as<T>()[line] = x[index * lines.stride(0)];
+                                  : sorter.index_of_rank(x, stride, n, rank, nan_wins);
+        values.data_as<T>()[line] = x[index * stride];
         indices.data_as<int64_t>()[line] = index;
       });
     });
