@@ -361,6 +361,9 @@ void Loop<C>::run_rows(int64_t begin, int64_t end, C* to, const C** values, C (*
   // What run_steps() would do for the most frequent loops takes longer than computing a short row.
   const bool is_single = steps_.size() == 1 && compiled_.empty() && direct_output_ && !past_cache_ && refilled_ < 0 &&
                          steps_[0].divisor < 0 && steps_[0].kept == nullptr;
+  if (is_single && length <= block_ && column == 0 && end % length == 0) {
+    return run_whole_rows(begin / length, end / length, to, buffers);
+  }
   const C* arguments[kMaxStepInputs];
   for (int64_t at = begin, n; at < end; at += n) {
     n = std::min({block_, end - at, length - column});
@@ -395,6 +398,71 @@ void Loop<C>::run_rows(int64_t begin, int64_t end, C* to, const C** values, C (*
       for (Row& row : rows) row.begin += by * row.access->strides[d] * row.item;
       if (!wraps) break;
       index[d] = 0;
+    }
+  }
+}
+
+// As run_rows(), for a single step and rows [begin, end) of at most one block: does little else per row than to call
+// the step's function.
+template <typename C>
+void Loop<C>::run_whole_rows(int64_t begin, int64_t end, C* to, C (*buffers)[kBlock]) const {
+  struct Argument {
+    const char* at;        // the row
+    const Access* access;  // null: a constant, which is in the buffer
+    LoadFunction<C> load;  // null: rows are read in place
+    C* buffer;
+    int64_t item;
+  };
+  const Step<C>& step = steps_[0];
+  const int last = static_cast<int>(space_.sizes.size()) - 1, num_args = step.num_args;
+  const int64_t length = inner();
+  Strides index(space_.sizes.size());
+  int64_t rest = begin;
+  for (int d = last - 1; d >= 0; --d) {
+    index[d] = rest % space_.sizes[d];
+    rest /= space_.sizes[d];
+  }
+  Argument arguments[kMaxStepInputs];
+  const C* rows[kMaxStepInputs];
+  for (int a = 0; a < num_args; ++a) {
+    const Register& r = registers_[step.args[a]];
+    C* const buffer = r.buffer < 0 ? nullptr : buffers[r.buffer];
+    if (r.mode == Mode::kConstant) {
+      arguments[a] = {nullptr, nullptr, nullptr, buffer, 0};
+      rows[a] = buffer;
+      continue;
+    }
+    const Access& access = *r.access;
+    const int64_t item = static_cast<int64_t>(item_size(access.dtype));
+    const bool in_place = access.dtype == kDTypeOf<C> && access.strides[last] == 1;
+    arguments[a] = {access.data, &access, in_place ? nullptr : r.load, buffer, item};
+    for (int d = 0; d < last; ++d) arguments[a].at += index[d] * access.strides[d] * item;
+  }
+  const auto advance = [&](int d, int64_t by) {
+    index[d] += by;
+    for (int a = 0; a < num_args; ++a) {
+      if (arguments[a].access) arguments[a].at += by * arguments[a].access->strides[d] * arguments[a].item;
+    }
+  };
+  for (int64_t row = begin; row < end;) {
+    const int64_t next = std::min(end, row + space_.sizes[last - 1] - index[last - 1]);
+    for (; row < next; ++row, to += length) {
+      for (int a = 0; a < num_args; ++a) {
+        Argument& argument = arguments[a];
+        if (argument.access == nullptr) continue;
+        if (argument.load == nullptr) {
+          rows[a] = reinterpret_cast<const C*>(argument.at);
+        } else {
+          argument.load(argument.at, {1, 0, length, argument.access->strides[last]}, argument.buffer);
+          rows[a] = argument.buffer;
+        }
+      }
+      step.function(length, rows, to, step.scalar_args);
+      advance(last - 1, 1);
+    }
+    for (int d = last - 1; d > 0 && index[d] == space_.sizes[d]; --d) {
+      advance(d, -space_.sizes[d]);
+      advance(d - 1, 1);
     }
   }
 }

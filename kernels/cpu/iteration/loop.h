@@ -107,6 +107,7 @@ class Loop {
   // Writes the number n times.
   void fill(C number, int64_t n, C* to) const;
   void run_rows(int64_t begin, int64_t end, C* to, const C** values, C (*buffers)[kBlock]);
+  void run_whole_rows(int64_t begin, int64_t end, C* to, C (*buffers)[kBlock]) const;
   // Computes n elements from the inputs' `values`.
   void run_steps(int64_t at, int64_t n, C* out, const C** values, C (*buffers)[kBlock]);
   // Where an input of another mode than kGather is read; null: it is a number.
