@@ -53,7 +53,18 @@ TT_INLINE void fold_short(typename M::Total& total, const T* __restrict x, int64
     lanes /= 2;
     for (int64_t l = 0; l < lanes; ++l) lane[l] = M::combine(lane[l], lane[l + lanes]);
   }
-  for (int64_t l = 0; l < lanes; ++l) M::add(total, lane[l]);
+  constexpr int64_t kMerged = 8;  // what most rows end with: a tree, whose additions do not wait for each other
+  if (lanes != kMerged) {
+    for (int64_t l = 0; l < lanes; ++l) M::add(total, lane[l]);
+    return;
+  }
+  typename M::Total wide[kMerged];
+  for (int64_t l = 0; l < kMerged; ++l) wide[l] = M::init();
+  for (int64_t l = 0; l < kMerged; ++l) M::add(wide[l], lane[l]);
+  for (int64_t half = kMerged / 2; half > 0; half /= 2) {
+    for (int64_t l = 0; l < half; ++l) M::merge(wide[l], wide[l + half]);
+  }
+  M::merge(total, wide[0]);
 }
 
 // The elements after which the lanes are added to the wide totals.
