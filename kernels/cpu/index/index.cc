@@ -91,15 +91,16 @@ int64_t dim_to_share(const Selection& selection) {
   return -1;
 }
 
+template <typename T, typename Combine>
+TT_CLONES void combine_rows(T* to, const T* from, int64_t n, Combine combine) {
+  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(combine(to[i], from[i]));
+}
+
 // Sets each e = to[i * step + offsets[i * offset_step]] to combine(e, from[i * value_step]).
 template <typename T, typename Combine>
 void place_row(T* to, int64_t step, const int64_t* offsets, int64_t offset_step, const T* from, int64_t value_step,
                int64_t n, Combine combine) {
-  if (offset_step == 0 && step == 1 && value_step == 1) {
-    T* row = to + offsets[0];
-    for (int64_t i = 0; i < n; ++i) row[i] = static_cast<T>(combine(row[i], from[i]));
-    return;
-  }
+  if (offset_step == 0 && step == 1 && value_step == 1) return combine_rows(to + offsets[0], from, n, combine);
   for (int64_t i = 0; i < n; ++i) {
     T& element = to[i * step + offsets[i * offset_step]];
     element = static_cast<T>(combine(element, from[i * value_step]));

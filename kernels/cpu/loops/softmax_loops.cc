@@ -54,8 +54,17 @@ template <typename T>
 
 template <typename T>
 [[gnu::always_inline]] inline T sum_of_exponentials(int64_t n, const T* x, T most) {
-  return reduce_row(
-      n, T(0), [&](T s, int64_t i) { return s + exponential(x[i] - most); }, [](T a, T b) { return a + b; });
+  // Exponentials are stored before they are added: a call of their vector function would spill the lanes.
+  constexpr int64_t kPiece = 512;
+  const auto plus = [](T a, T b) { return a + b; };
+  T piece[kPiece], sum = 0;
+  for (int64_t first = 0; first < n; first += kPiece) {
+    const int64_t count = n - first < kPiece ? n - first : kPiece;
+    for (int64_t i = 0; i < count; ++i) piece[i] = exponential(x[first + i] - most);
+    sum += reduce_row(
+        count, T(0), [&](T s, int64_t i) { return s + piece[i]; }, plus);
+  }
+  return sum;
 }
 
 template <typename T>
@@ -97,7 +106,11 @@ template <typename T>
   for (int64_t i = 1; i < n; ++i) {
     for (int64_t j = 0; j < width; ++j) most[j] = x[i * stride + j] > most[j] ? x[i * stride + j] : most[j];
   }
-  for (int64_t i = 0; i < n; ++i) {
+  for (int64_t i = 0; i < n; ++i) {  // y may be x, which the logarithm is computed from
+    if (log) {
+      for (int64_t j = 0; j < width; ++j) sum[j] += exponential(x[i * stride + j] - most[j]);
+      continue;
+    }
     for (int64_t j = 0; j < width; ++j) {
       const T e = exponential(x[i * stride + j] - most[j]);
       y[i * stride + j] = e;

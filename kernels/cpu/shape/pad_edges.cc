@@ -90,12 +90,35 @@ struct Slices {
   }
 };
 
-template <typename T>
-void pad_row(const T* from, T* to, const Edge& edge) {
-  for (int64_t i = 0; i < edge.begin; ++i) to[i] = from[edge.source(i)];
-  if (edge.kept > 0) std::memcpy(to + edge.begin, from + edge.first, edge.kept * sizeof(T));
-  for (int64_t i = edge.end; i < edge.padded; ++i) to[i] = from[edge.source(i)];
-}
+// Pads rows of the last dimension. The sources of a narrow padding are found once, not per row.
+class RowPadding {
+ public:
+  explicit RowPadding(const Edge& edge) : edge_(edge), narrow_(edge.begin + edge.padded - edge.end <= kNarrow) {
+    if (!narrow_) return;
+    int32_t count = 0;
+    for (int64_t i = 0; i < edge.begin; ++i) sources_[count++] = edge.source(i);
+    for (int64_t i = edge.end; i < edge.padded; ++i) sources_[count++] = edge.source(i);
+  }
+  template <typename T>
+  void pad(const T* from, T* to) const {
+    if (edge_.kept > 0) std::memcpy(to + edge_.begin, from + edge_.first, edge_.kept * sizeof(T));
+    if (narrow_) {
+      T* const after = to + (edge_.end - edge_.begin);
+      for (int64_t i = 0; i < edge_.begin; ++i) to[i] = from[sources_[i]];
+      for (int64_t i = edge_.begin; i < edge_.begin + edge_.padded - edge_.end; ++i) after[i] = from[sources_[i]];
+      return;
+    }
+    for (int64_t i = 0; i < edge_.begin; ++i) to[i] = from[edge_.source(i)];
+    for (int64_t i = edge_.end; i < edge_.padded; ++i) to[i] = from[edge_.source(i)];
+  }
+
+ private:
+  static constexpr int64_t kNarrow = 32;  // padded elements
+
+  const Edge& edge_;
+  const bool narrow_;
+  int64_t sources_[kNarrow];
+};
 
 template <typename T>
 void add_row(const T* from, T* to, const Edge& edge) {
@@ -113,11 +136,12 @@ void pad_edges_forward(const Tensor& input, absl::Span<const int64_t> pad, std::
   if (pad.empty()) return copy(input, out);
   const Tensor source = contiguous(input);
   const Slices slices(input.sizes(), pad, mode);
+  const RowPadding padding(slices.edges.back());
   const int64_t grain = std::max<int64_t>(1, kGrain / slices.padded_row_size);
   with_bits(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     parallel_for(slices.slices * slices.rows, grain, [&](int64_t begin, int64_t end) {
       slices.for_rows(begin, end, [&](int64_t from, int64_t row) {
-        pad_row(source.data_as<T>() + from, out.data_as<T>() + row * slices.padded_row_size, slices.edges.back());
+        padding.pad(source.data_as<T>() + from, out.data_as<T>() + row * slices.padded_row_size);
       });
     });
   });
