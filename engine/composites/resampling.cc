@@ -188,12 +188,10 @@ Tensor fold_patches(const Tensor& input, SizesView size, SizesView kernel, Sizes
 
 Tensor largest_of_windows(const Tensor& input, SizesView kernel, std::optional<SizesView> stride, SizesView padding,
                           SizesView dilation, bool ceil_mode) {
-  // With rows and columns, or many elements, finding the maxima of columns first takes fewer steps. In channels last,
-  // the other kernel reads several channels at a time.
-  constexpr int64_t kLongestLine = 8;
-  const int64_t rows = kernel[0], columns = kernel.back();
-  const bool is_short_line = std::min(rows, columns) == 1 && std::max(rows, columns) <= kLongestLine;
-  if (is_short_line && input.is_contiguous() && !input.requires_grad() && input.device().type == DeviceType::kCPU) {
+  // With rows and columns, finding the maxima of columns first takes fewer steps. In channels last, the other kernel reads
+  // several channels at a time.
+  const bool is_line = std::min(kernel[0], kernel.back()) == 1;
+  if (is_line && input.is_contiguous() && !input.requires_grad() && input.device().type == DeviceType::kCPU) {
     return ops::max_pool_values(input, kernel, stride, padding, dilation, ceil_mode);
   }
   return ops::max_pool2d_with_indices(input, kernel, stride, padding, dilation, ceil_mode)[0];

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 
-from .. import _C
+from .. import _C, _composites
 from .._C import Tensor
 from .._integers import is_int, repeated
 from .._layouts import keep_channels_last, require_not_nested
 from .._options import check_floating, check_int64
 
 _ops = _C.ops
+_FEW = 1 << 15  # elements that one thread pools
 
 
 def _unpooled_size(output_size, default_size: list[int], stride: tuple[int, ...]) -> list[int]:
@@ -226,8 +227,26 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     return tuple(_ops.max_pool2d_with_indices(*args)) if return_indices else _ops.max_pool2d(*args)
 
 
+def _max_of_lines(input: Tensor, kernel_size, stride, padding, dilation, ceil_mode: bool) -> Tensor | None:
+    """max_pool1d of a small batch by one operator: max_pool2d of an image per entry, whose rows are the lines. None for other
+    arguments, of which max_pool1d reports some, and for large batches, which threads divide by lines."""
+    stride = kernel_size if stride is None else stride
+    if not (type(kernel_size) is type(stride) is type(padding) is type(dilation) is int):
+        return None
+    if not 0 < input.numel() <= _FEW or input.dim() != 3 or not input.is_floating_point():
+        return None
+    try:
+        return _ops.max_pool2d(input, (1, kernel_size), (1, stride), (0, padding), (1, dilation), ceil_mode)
+    except RuntimeError:
+        return None
+
+
 def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
     """The maximum of each window."""
+    if type(input) is Tensor and not return_indices and _composites.recorder is None and not input.requires_grad:
+        result = _max_of_lines(input, kernel_size, stride, padding, dilation, ceil_mode)
+        if result is not None:
+            return result
     if input.dim() not in (2, 3):
         raise RuntimeError(
             f"max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:{list(input.shape)}"
