@@ -19,7 +19,7 @@ FIELDS = {
 IMPLEMENTATIONS = ("body", "composite", "kernel", "view")
 OUT_VARIANTS = ("overwriting", "updating")
 OUT_RULES = ("cast", "exact", "typed")
-AUTOCAST_POLICIES = ("none", "lower", "float32", "float32_result", "widest", "refused")
+AUTOCAST_POLICIES = ("none", "lower", "float32", "float32_to_lower", "float32_result", "widest", "refused")
 
 
 @dataclass

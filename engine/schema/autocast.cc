@@ -104,7 +104,8 @@ AutocastRule autocast_rule(const Op& op, Args args, const AutocastState& state) 
     }
     switch (policy) {
       case kLower: rule.dtype = *lower; break;
-      case kFloat32: rule.dtype = DType::kFloat32; break;
+      case kFloat32:
+      case kFloat32ToLower: rule.dtype = DType::kFloat32; break;
       case kWidest: rule.dtype = widest(op, args, device, *lower); break;
       case kFloat32Result: rule.float32_param = first_is_cast ? dtype_param(op, args) : -1; break;
       case kRefused:
@@ -116,10 +117,11 @@ AutocastRule autocast_rule(const Op& op, Args args, const AutocastState& state) 
 }
 
 std::optional<DType> autocast_result(const Op& op, Args args, const AutocastState& state, DType dtype) {
-  if ((op.name != "cov" && op.name != "corrcoef") || !is_floating(dtype) || dtype == DType::kFloat64) return {};
+  if (!is_floating(dtype) || dtype == DType::kFloat64) return {};
   for (DeviceType device : {DeviceType::kCUDA, DeviceType::kCPU}) {
     const std::optional<DType> lower = state.dtype(device);
-    if (lower && is_on(args, device)) return lower == dtype ? std::nullopt : lower;
+    if (lower && autocast_policy(op, device) == kFloat32ToLower && is_on(args, device))
+      return lower == dtype ? std::nullopt : lower;
   }
   return {};
 }

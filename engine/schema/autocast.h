@@ -31,11 +31,12 @@ struct AutocastState {
 
 enum class AutocastPolicy : uint8_t {
   kNone,
-  kLower,          // tensors are cast to the lower precision
-  kFloat32,        // tensors are cast to float32
-  kFloat32Result,  // the parameter `dtype` becomes float32 if the caller does not give it; no tensor is cast
-  kWidest,         // tensors are cast to float32 if one of them is float32
-  kRefused,        // the call throws, because its results in lower precision are not useful
+  kLower,           // tensors are cast to the lower precision
+  kFloat32,         // tensors are cast to float32
+  kFloat32ToLower,  // tensors are cast to float32, and floating results to the lower precision
+  kFloat32Result,   // the parameter `dtype` becomes float32 if the caller does not give it; no tensor is cast
+  kWidest,          // tensors are cast to float32 if one of them is float32
+  kRefused,         // the call throws, because its results in lower precision are not useful
 };
 
 // The operator's policy on CPUs or GPUs; kNone for other devices.

@@ -1,4 +1,5 @@
-// autocast_result: results that autocast casts, for operators whose last product PyTorch computes in lower precision.
+// autocast_result: results that autocast casts, of operators with the policy `float32_to_lower`: PyTorch computes their
+// last product in lower precision.
 #pragma once
 
 #include <optional>

@@ -34,6 +34,7 @@ const char* policy_name(AutocastPolicy policy) {
     case AutocastPolicy::kNone: return "";
     case AutocastPolicy::kLower: return "lower";
     case AutocastPolicy::kFloat32: return "float32";
+    case AutocastPolicy::kFloat32ToLower: return "float32_to_lower";
     case AutocastPolicy::kFloat32Result: return "float32_result";
     case AutocastPolicy::kWidest: return "widest";
     case AutocastPolicy::kRefused: return "refused";

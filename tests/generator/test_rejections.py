@@ -70,8 +70,8 @@ def test_required_fields(tmp_path, field):
         ({"older_orders": ["dim other"]}, "lists 'other' in 'older_orders', which is not a parameter"),
         (
             {"autocast": ["lower", "half"]},
-            "'autocast' must be one of none, lower, float32, float32_result, widest, refused, or a list of two for CPUs and GPUs, "
-            "got ['lower', 'half']",
+            "'autocast' must be one of none, lower, float32, float32_to_lower, float32_result, widest, refused, or a list of "
+            "two for CPUs and GPUs, got ['lower', 'half']",
         ),
         ({"grad": ["input"]}, "only a composite may declare 'grad' as a list; write formulas"),
         ({"grad": {"other": "g"}}, "declares a gradient for 'other', which is not a parameter"),
