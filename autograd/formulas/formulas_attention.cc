@@ -30,7 +30,8 @@ Tensors attention_grad(const Tensor& g, const Tensor& query, const Tensor& key, 
   Tensor weights = ops::softmax(scores, -1, std::nullopt);
   if (mask) weights = ops::masked_fill(weights, empty_rows, 0.0);
   const Tensor weight_grad = ops::matmul(g, ops::transpose(value, -2, -1));
-  const Tensor score_grad = ops::mul(ops::softmax_backward(weight_grad, weights, -1), scale);
+  Tensor score_grad = ops::mul(ops::softmax_backward(weight_grad, weights, -1), scale);
+  if (mask && mask.dtype() == DType::kBool) score_grad = ops::masked_fill(score_grad, mask, 0.0);  // replaced scores
   return {ops::matmul(score_grad, key), ops::matmul(ops::transpose(score_grad, -2, -1), query),
           ops::matmul(ops::transpose(weights, -2, -1), g)};
 }

@@ -90,6 +90,7 @@ Tensor attention_with_nan(const Tensor& query, const Tensor& key, const Tensor& 
                           std::optional<double> excluded) {
   const bool is_cpu = query.device().type == DeviceType::kCPU || query.device().type == DeviceType::kMeta;
   const bool selects = mask && mask.dtype() == DType::kBool;
+  check(selects || !excluded, "expected a bool mask for excluded");
   if (mask && (mask.meta().requires_grad || (selects && excluded && !is_cpu))) {
     const Tensor scores = ops::matmul(ops::mul(query, scale), ops::transpose(key, -2, -1));
     const Tensor changed =

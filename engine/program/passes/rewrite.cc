@@ -17,6 +17,7 @@
 #include "engine/program/passes/pattern.h"
 #include "engine/program/passes/remove_unused.h"
 #include "engine/program/passes/renamed_args.h"
+#include "engine/schema/half.h"
 #include "engine/schema/op.h"
 #include "engine/schema/op_ids.h"
 
@@ -176,6 +177,14 @@ double largest(DType dtype) {
   return dtype == DType::kFloat64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
 }
 
+// A number as an element of a dtype, which single calls write.
+double rounded(double number, DType dtype) {
+  const auto narrow = static_cast<float>(number);
+  if (dtype == DType::kFloat16) return static_cast<double>(static_cast<float>(Half(narrow)));
+  if (dtype == DType::kBFloat16) return static_cast<double>(static_cast<float>(BFloat16(narrow)));
+  return number;
+}
+
 // A bool mask of scores that -inf or a finite number replaces. The kernels of other devices than the CPU add masks.
 bool is_selection(const Types& types, const char* name) {
   const double fill = types.number("$fill");
@@ -231,7 +240,9 @@ std::optional<Replacement> attention(const Types& types) {
     made.args.push_back(Arg());
   }
   made.args.push_back(Arg(scale));
-  if (types.has_number("$fill") && types.number("$fill") != -HUGE_VAL) made.args.push_back(Arg(types.number("$fill")));
+  if (types.has_number("$fill") && types.number("$fill") != -HUGE_VAL) {
+    made.args.push_back(Arg(rounded(types.number("$fill"), dtype)));
+  }
   return made;
 }
 

@@ -21,7 +21,7 @@ inline Error zero_point_outside(int64_t zero_point) {
                absl::StrCat("expected a zero point in the range of the input's dtype, got ", zero_point));
 }
 inline Error wider_than_int32(const char* what, double number) {
-  return Error(ErrorKind::kRuntime, absl::StrCat("expected ", what, " of 32 bits, got ", number));
+  return Error(ErrorKind::kRuntime, absl::StrCat("expected ", what, " to be integers of 32 bits, got ", number));
 }
 
 }  // namespace tt

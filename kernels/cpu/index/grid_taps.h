@@ -58,9 +58,10 @@ struct GridAxis {
   }
   // The part of an input element's offset that belongs to a position, which is a whole number.
   int64_t offset(T position) const {
-    const bool inside = position >= T(0) && position <= last();
-    if (!inside && padding == GridPadding::kZeros) return kOutside;
-    return (inside ? static_cast<int64_t>(position) : position > T(0) ? size - 1 : 0) * stride;
+    const bool near = position >= T(0) && position <= last();  // last() may be rounded up
+    const int64_t at = near ? static_cast<int64_t>(position) : position > T(0) ? size : 0;
+    if ((!near || at >= size) && padding == GridPadding::kZeros) return kOutside;
+    return std::min(at, size - 1) * stride;
   }
 };
 

@@ -59,10 +59,11 @@ struct Logistic {
   float value, complement;
 };
 TT_HOST_DEVICE Logistic logistic(float x) {
-  const float most = math::where(x < 43.0F, x, 43.0F);  // also for NaN
+  constexpr float kMost = 42.0F;                        // from here on, value + complement rounds to value
+  const float most = math::where(x < kMost, x, kMost);  // also for NaN
   const float power = power_of_two(math::where(most > -110.0F, most, -110.0F), -kLog2e, -64);
   const float inverse = 1 / (kDown + power);
-  return {kDown * inverse, power * inverse};
+  return {kDown * inverse, math::where(x < kMost, power * inverse, 0.0F)};
 }
 TT_HOST_DEVICE float sigmoid_of(float x) { return math::where(x == x, logistic(x).value, x); }
 

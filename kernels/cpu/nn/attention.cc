@@ -93,6 +93,7 @@ struct Problem : AttentionShape {
         scale(static_cast<T>(factor)),
         replacement(static_cast<T>(excluded.value_or(-HUGE_VAL))) {
     if (m) mask = m.dtype() == kDTypeOf<T> || m.dtype() == DType::kBool ? m : converted_mask(m, kDTypeOf<T>);
+    check(!excluded || (m && m.dtype() == DType::kBool), "expected a bool mask for excluded");
     check(std::max(depth, width) <= INT_MAX, "heads of ", std::max(depth, width), " elements are too large");
     check_countable(columns, depth + width);
   }
@@ -110,6 +111,12 @@ struct Problem : AttentionShape {
                        column * mask.stride(3);
     if (mask.dtype() == DType::kBool) return {nullptr, mask.template data_as<bool>() + at, mask.stride(3), replacement};
     return {mask.template data_as<T>() + at, nullptr, mask.stride(3), replacement, round};
+  }
+  // Rounds sums of scores and the mask to Out.
+  template <typename Out>
+  void round_sums() {
+    check(mask && mask.dtype() != DType::kBool, "expected a mask that is added for rounds");
+    round = &round_row<Out, T>;
   }
   // The multiplications of products of `m` rows with all columns, of `depths` elements in all.
   double work(int64_t m, int64_t depths) const {
@@ -142,7 +149,7 @@ void attention_forward(const Tensor& query, const Tensor& key, const Tensor& val
   AccumulateBuffer sums(logsumexp, accumulate_type(query.dtype()));
   with_types({query, key, value, is_causal}, query.dtype(), [&]<typename Out, typename In, typename T>() {
     Problem<In, T> p(query, key, value, mask, is_causal, scale, excluded);
-    if (rounds) p.round = &round_row<Out, T>;
+    if (rounds) p.template round_sums<Out>();
     const int64_t blocks = (p.rows + kRows - 1) / kRows;
     Out* const out = output.data_as<Out>();
     T* const logs = sums.tensor().data_as<T>();
@@ -164,7 +171,7 @@ void attention_backward(const Tensor& grad, const Tensor& query, const Tensor& k
   const GradientBuffer dq(query_grad), dk(key_grad), dv(value_grad);
   with_types({query, key, value, is_causal}, query.dtype(), [&]<typename Out, typename In, typename T>() {
     Problem<In, T> p(query, key, value, mask, is_causal, scale, excluded);
-    if (rounds) p.round = &round_row<Out, T>;
+    if (rounds) p.template round_sums<Out>();
     const Tensor g = with_contiguous_rows(grad, kDTypeOf<In>), y = with_contiguous_rows(output, kDTypeOf<In>),
                  logs = contiguous_as(logsumexp, kDTypeOf<T>);
     for (const GradientBuffer* each : {&dq, &dk, &dv}) each->zero<T>();

@@ -70,10 +70,10 @@ template <typename T>
          __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
 }
 
-// The scores of kKeys keys and kQueries queries: the products of each pair of elements are added in the lanes of a vector,
-// whose halves are added to each other. Eight scores share the instructions that join lanes. Keys that the caller needs
-// soon are `ahead` elements away; 0: none. They are loaded into the caches, because these loops read several keys at
-// once, which processors do not recognise as one sequence.
+// The scores of kKeys keys and kQueries queries: the products of each pair of elements are added in the lanes of a
+// vector, whose halves are added to each other. Eight scores share the instructions that join lanes. Keys that the
+// caller needs soon are `ahead` elements away; 0: none. They are loaded into the caches, because these loops read
+// several keys at once, which processors do not recognise as one sequence.
 template <int kQueries, int kKeys, typename T>
 [[gnu::always_inline]] inline void scores_of(int64_t depth, const T* queries, int64_t q_step, const T* keys,
                                              int64_t k_step, int64_t ahead, T* scores, int64_t n) {
@@ -432,8 +432,7 @@ class Backward {
     for (int64_t i = 0; i < p_.rows; i += kRows) {
       const int64_t m = std::min(kRows, p_.rows - i), seen = p_.columns_before(i + m);
       const Operand<In> g{grad.data + i * grad.step, grad.step};
-      compute_factors(batch, i, m, seen, logsumexp + i);
-      const bool by_column = uses_columns<In, T>(p_, m);
+      const bool by_column = !compute_factors(batch, i, m, seen, logsumexp + i) && uses_columns<In, T>(p_, m);
       for (int64_t j = 0; j < seen && !cancel_requested(); j += kColumns) {
         const int64_t n = std::min(kColumns, seen - j);
         if (by_column) {
@@ -473,8 +472,7 @@ class Backward {
       std::copy_n(logsumexp, m, logs);
       product(n, m, p_.depth, p_.k(batch, j), transpose(p_.q(batch, i)), Result<T>{weights, step}, false);
       product(n, m, p_.width, p_.v(batch, j), transpose(g), Result<T>{grads, step}, false);
-      score_grad_columns({n, step, i + 1 - j, p_.causal}, m, p_.scale, logs, factors_, delta_.get() + i, weights,
-                         grads);
+      score_grad_columns({n, step, i + 1 - j, p_.causal}, m, p_.scale, logs, delta_.get() + i, weights, grads);
       product(n, p_.width, m, {weights, step}, g, dv.row(j), true);
       product(m, p_.depth, n, {grads, step, true}, p_.k(batch, j), dq.row(i), true);
       product(n, p_.depth, m, {grads, step}, p_.q(batch, i), dk.row(j), true);
@@ -486,16 +484,16 @@ class Backward {
     const int64_t visible = logsumexp == -std::numeric_limits<T>::infinity() ? 0 : p_.visible(row, j, n);
     row_weights(weights, visible, n, p_.scale, p_.mask_row(batch, row, j), logsumexp);
   }
-  // The factors of the weights of rows [i, i + m), of which `seen` columns are visible. Those of a row sum to 1, but
-  // for the rounding of its logsumexp, which is large if all scores of the row are: where a mask of large numbers
-  // excludes all keys, for example.
-  void compute_factors(int64_t batch, int64_t i, int64_t m, int64_t seen, const T* logsumexp) {
+  // The factors of the weights of rows [i, i + m), of which `seen` columns are visible; returns whether one is not 1.
+  // The weights of a row sum to 1, but for the rounding of its logsumexp, which is large if all scores of the row are:
+  // where a mask of large numbers excludes all keys, for example.
+  bool compute_factors(int64_t batch, int64_t i, int64_t m, int64_t seen, const T* logsumexp) {
     constexpr T kAccuracy = sizeof(T) == 8 ? T(1e-12) : T(4e-6);
     std::fill_n(factors_, kRows, T(1));
     const auto is_inaccurate = [](T log) {
       return std::isfinite(log) && std::abs(log) * std::numeric_limits<T>::epsilon() > kAccuracy;
     };
-    if (std::none_of(logsumexp, logsumexp + m, is_inaccurate)) return;
+    if (std::none_of(logsumexp, logsumexp + m, is_inaccurate)) return false;
     T sums[kRows] = {};
     for (int64_t j = 0; j < seen && !cancel_requested(); j += kColumns) {
       const int64_t n = std::min(kColumns, seen - j);
@@ -508,6 +506,7 @@ class Backward {
     for (int64_t r = 0; r < m; ++r) {
       if (is_inaccurate(logsumexp[r]) && sums[r] > 0) factors_[r] = 1 / sums[r];
     }
+    return true;
   }
 
   const P& p_;

@@ -52,13 +52,21 @@ TT_CLONES static void weigh_columns(const KeyRows& block, int64_t queries, float
     const Floats before = lanes_at(most + q);
     Floats largest = before, second = before;
     int64_t c = 0;
+    // The products are stored: an instruction that multiplies and subtracts would not round them, so that the largest
+    // score less itself would be the rounding error, which is large for large scores.
     for (; c + 2 <= seen.by_every; c += 2) {
-      keep_larger(largest, lanes_at(column + c * block.step) * scale);
-      keep_larger(second, lanes_at(column + (c + 1) * block.step) * scale);
+      auto &x = lanes_at(column + c * block.step), &y = lanes_at(column + (c + 1) * block.step);
+      const Floats one = x * scale, other = y * scale;
+      x = one;
+      y = other;
+      keep_larger(largest, one);
+      keep_larger(second, other);
     }
     for (; c < seen.by_some; ++c) {
-      const Floats x = lanes_at(column + c * block.step) * scale;
-      keep_larger(second, c < seen.by_every ? x : where_seen(block, q, c, x, -kInfinity<float>));
+      auto& x = lanes_at(column + c * block.step);
+      const Floats score = x * scale;
+      x = score;
+      keep_larger(second, c < seen.by_every ? score : where_seen(block, q, c, score, -kInfinity<float>));
     }
     keep_larger(largest, second);
     const Floats shift = largest == -kInfinity<float> ? Floats{} : largest;
@@ -66,14 +74,14 @@ TT_CLONES static void weigh_columns(const KeyRows& block, int64_t queries, float
     c = 0;
     for (; c + 2 <= seen.by_every; c += 2) {
       auto &x = lanes_at(column + c * block.step), &y = lanes_at(column + (c + 1) * block.step);
-      x = exponentials(x * scale - shift);
-      y = exponentials(y * scale - shift);
+      x = exponentials(x - shift);
+      y = exponentials(y - shift);
       sum += x;
       other += y;
     }
     for (; c < seen.by_some; ++c) {
       auto& x = lanes_at(column + c * block.step);
-      const Floats weight = exponentials(x * scale - shift);
+      const Floats weight = exponentials(x - shift);
       x = c < seen.by_every ? weight : where_seen(block, q, c, weight, 0);
       sum += x;
     }
@@ -85,20 +93,19 @@ TT_CLONES static void weigh_columns(const KeyRows& block, int64_t queries, float
   }
 }
 
-// Replaces products of keys and queries by weights, the exponentials of scores less the query's `logs` times its
-// factor, and products of values and the queries' gradients by the gradients of the scores.
+// Replaces products of keys and queries by weights, the exponentials of scores less the query's `logs`, and products of
+// values and the queries' gradients by the gradients of the scores. The logs are not so large that their rounding, or
+// that of the scores, would change the weights.
 TT_CLONES static void score_grad_columns(const KeyRows& block, int64_t queries, float scale,
-                                         const float* __restrict logs, const float* __restrict factors,
-                                         const float* __restrict delta, float* __restrict weights,
-                                         float* __restrict grads) {
+                                         const float* __restrict logs, const float* __restrict delta,
+                                         float* __restrict weights, float* __restrict grads) {
   for (int64_t q = 0; q < queries; q += Lanes<float>::kCount) {
     const SeenKeys seen(block, q);
     const Floats log = lanes_at(logs + q), each = lanes_at(delta + q);
-    const Floats factor = log == -kInfinity<float> ? Floats{} : Floats(lanes_at(factors + q));
     const Floats shift = log == -kInfinity<float> ? Floats{} + kInfinity<float> : log;
     const auto compute = [&](int64_t c, auto limit) __attribute__((always_inline)) {
       auto &w = lanes_at(weights + c * block.step + q), &g = lanes_at(grads + c * block.step + q);
-      const Floats weight = exponentials(w * scale - shift) * factor;
+      const Floats weight = exponentials(w * scale - shift);
       w = limit(weight);
       g = limit(weight * (g - each) * scale);
     };

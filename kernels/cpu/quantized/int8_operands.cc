@@ -1,6 +1,7 @@
 #include "kernels/cpu/quantized/int8_operands.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "engine/device/parallel.h"
@@ -17,7 +18,8 @@ void check_int32(const Tensor& t, const char* name) {
   const Tensor wide = contiguous_as(t, DType::kFloat64);
   const double* x = wide.data_as<const double>();
   for (int64_t i = 0; i < wide.numel(); ++i) {
-    const bool fits = x[i] >= std::numeric_limits<int32_t>::min() && x[i] <= std::numeric_limits<int32_t>::max();
+    const bool fits = x[i] >= std::numeric_limits<int32_t>::min() && x[i] <= std::numeric_limits<int32_t>::max() &&
+                      x[i] == std::floor(x[i]);
     if (!fits) throw wider_than_int32(name, x[i]);
   }
 }

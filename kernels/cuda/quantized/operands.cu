@@ -31,7 +31,9 @@ void check_weight_zero_points(const Queue& queue, int64_t n, const double* from,
   DeviceErrorCell* const cell = open_error_cell(queue, &invalid_weight_zero_point);
   for_each_group(queue, 1, n, [=] TT_DEVICE(Group & group) {
     using Limits = std::numeric_limits<int32_t>;
-    const auto fits = [=](int64_t i) { return from[i] >= Limits::min() && from[i] <= Limits::max(); };
+    const auto fits = [=](int64_t i) {
+      return from[i] >= Limits::min() && from[i] <= Limits::max() && from[i] == ::floor(from[i]);
+    };
     const int64_t bad = first_bad(group, n, [=](int64_t i) { return !fits(i); });
     if (bad < n && group.rank() == 0) store_error(cell, 0, std::bit_cast<int64_t>(from[bad]), 0, 0);
     for (int64_t i = group.rank(); i < n; i += group.size()) to[i] = fits(i) ? static_cast<int32_t>(from[i]) : 0;

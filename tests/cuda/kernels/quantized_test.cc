@@ -80,8 +80,10 @@ TEST(CudaQuantizedTest, InvalidOperands) {
   const Tensor zero = testing::constant({2}, 0, DType::kInt32);
   expect_both_fail(engine, "expected a zero point in the range of the input's dtype, got 256",
                    {x, w, values({1}, {256}, DType::kInt64), zero}, multiply);
-  expect_both_fail(engine, "expected weight_zero_point of 32 bits, got 2.14748e+09",
+  expect_both_fail(engine, "expected weight_zero_point to be integers of 32 bits, got 2.14748e+09",
                    {x, w, values({1}, {0}, DType::kInt64), values({2}, {1, 2147483648.0}, DType::kInt64)}, multiply);
+  expect_both_fail(engine, "expected weight_zero_point to be integers of 32 bits, got 1.5",
+                   {x, w, values({1}, {0}, DType::kInt64), values({2}, {1, 1.5}, DType::kFloat32)}, multiply);
   expect_both_fail(engine, "expected a tensor of finite numbers, got the range from nan to nan",
                    {values({2}, {1, NAN})},
                    [](const Tensors& t) { return Tensors(ops::choose_quantization_params(t[0], 0, 255)); });

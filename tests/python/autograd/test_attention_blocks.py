@@ -87,6 +87,23 @@ def test_large_and_special_scores(columns):
     assert gradient[0, 0, 3:9].abs().sum() == 0
 
 
+@pytest.mark.parametrize("size", [3e3, 3.1e4, 3.1e7, 3.1e9, 3.1e12])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("causal", [False, True])
+def test_weights_of_equal_large_scores(size, dtype, causal):
+    """The rounding of a score, which is large here, is the same wherever it is computed."""
+    q = torch.full((1, 1, 9, 1), size, dtype=dtype, requires_grad=True)
+    k = torch.full((1, 1, 9, 1), 1.1, dtype=dtype)
+    v = torch.arange(9, dtype=dtype).reshape(1, 1, 9, 1).requires_grad_()
+    y = F.scaled_dot_product_attention(q, k, v, scale=0.7, is_causal=causal)
+    weights = torch.ones(9, 9).tril() if causal else torch.ones(9, 9)
+    weights /= weights.sum(-1, keepdim=True)
+    tolerance = 1e-5 if dtype == torch.float32 else 1e-2
+    torch.testing.assert_close(y[0, 0, :, 0].float(), weights @ torch.arange(9.0), rtol=tolerance, atol=tolerance)
+    _, gradient = torch.autograd.grad(y.sum(), (q, v))
+    torch.testing.assert_close(gradient[0, 0, :, 0].float(), weights.sum(0), rtol=tolerance, atol=tolerance)
+
+
 def test_rows_without_a_finite_score():
     """All scores of some rows are -inf: without a mask, and with an added one."""
     q = torch.ones(1, 1, 24, 1)

@@ -101,6 +101,11 @@ def test_limits():
     for f in (F.gelu, torch.sigmoid):
         (grad,) = torch.autograd.grad(f(x).sum(), x)
         assert math.isnan(grad[2].item()) and grad[5].item() == (f is F.gelu) and grad[6].item() == 0
+    large = torch.tensor([41.0, 42.0, 43.0, 1e6, 1e9, 1e12], requires_grad=True)
+    for sign in (1.0, -1.0):
+        for f in (F.silu, F.gelu, lambda x: F.gelu(x, approximate="tanh")):
+            (grad,) = torch.autograd.grad(f(sign * large).sum(), large)
+            np.testing.assert_allclose(grad.numpy(), [1.0 if sign == 1 else 0.0] * 6, rtol=2e-7, atol=1e-15)
 
 
 @pytest.mark.parametrize("size", [1, 7, 15, 16, 17, 513, 5000])

@@ -52,6 +52,18 @@ def test_grid_sample_reads_only_the_elements_around_a_position(torch, padding_mo
     np.testing.assert_allclose(got[:, :, :299].numpy(), np.ones((1, 2, 299, 1)), rtol=1e-6)
 
 
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+@pytest.mark.parametrize("padding_mode", ["zeros", "border", "reflection"])
+def test_grid_sample_stays_inside_lengths_that_are_no_floats(torch, mode, padding_mode):
+    length = 16777220  # float32 rounds the last position, 16777219, up to it
+    x = torch.zeros(2, 1, length, 1)
+    x[1] = 7
+    grid = torch.zeros(2, 1, 2, 2)
+    grid[..., 1] = 1
+    got = torch.nn.functional.grid_sample(x, grid, mode, padding_mode, align_corners=True).flatten()
+    assert got.tolist()[:2] == [0, 0]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_grid_sample_agrees_with_its_taps(torch, dtype):
     """The gradients use the positions and weights as tensors: the result is linear in the input."""

@@ -392,6 +392,41 @@ def test_masks_that_other_numbers_than_minus_infinity_fill(form, number, dtype, 
         torch.testing.assert_close(a.to(b.dtype)[0], b[0], rtol=size, atol=size * max(1.0, b[0].abs().max().item()))
 
 
+@pytest.mark.parametrize(("number", "dtype"), [(-1003.0, torch.bfloat16), (-3999.0, torch.float16)])
+def test_fills_are_rounded_to_16_bits(number, dtype):
+    rounded = torch.tensor(number, dtype=dtype).item()
+    assert rounded != number
+    q, v = torch.ones(1, 1, 1, 1, dtype=dtype), torch.tensor([[[[1.0], [3.0]]]], dtype=dtype)
+    k = torch.tensor([[[[2 * rounded], [-1e4]]]], dtype=dtype)
+    f = fills(number)["masked_fill"]
+    mask = torch.tensor([[False, True]])
+    got = trace(f, q, k, v, mask)(q, k, v, mask)
+    assert got.item() == f(q, k, v, mask).item() == 2
+
+
+@pytest.mark.parametrize("number", [-math.inf, -1e4, -1.0, 3.0])
+def test_recorded_gradients_equal_those_that_are_not(number):
+    mask = torch.tensor([[True, False, True], [True, True, True]])
+    arguments = [torch.randn(1, 1, rows, 4, dtype=torch.float64, requires_grad=True) for rows in (2, 3, 3)]
+    got = torch._C.ops.softmax_attention(*arguments, mask, 0.5, None if number == -math.inf else number)
+    plain, recorded = (
+        torch.autograd.grad(got.sin().sum(), arguments, create_graph=c, retain_graph=True) for c in (False, True)
+    )
+    torch.testing.assert_close(tuple(g.detach() for g in recorded), plain, rtol=1e-11, atol=1e-11, equal_nan=True)
+
+
+def test_arguments_of_masks_that_are_not_there_are_refused():
+    q = torch.ones(1, 1, 2, 2)
+    for mask in (None, torch.zeros(1, 1, 2, 2)):
+        with pytest.raises(RuntimeError, match="expected a bool mask for excluded"):
+            torch._C.ops.softmax_attention(q, q, q, mask, 0.5, 7.0).tolist()
+        with pytest.raises(RuntimeError, match="expected a bool mask for excluded"):
+            torch._C.ops.attention_forward(q, q, q, mask, False, 0.5, False, 7.0)[0].tolist()
+    with pytest.raises(RuntimeError, match="expected a mask that is added for rounds"):
+        mask = torch.ones(1, 1, 2, 2, dtype=torch.bool)
+        torch._C.ops.attention_forward(q, q, q, mask, False, 0.5, False, None, True)[0].tolist()
+
+
 def test_fills_that_the_dtype_does_not_have_stay():
     for number in (math.nan, math.inf, 3.4e38):
         q, k, v = (torch.randn(B, H, T, D, dtype=torch.bfloat16) for _ in range(3))
