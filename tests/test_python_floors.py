@@ -81,7 +81,8 @@ ENTRIES = {entry: layer for layer, entries in LAYERS.items() for entry in entrie
 # Files that import modules by computed names: lazy attributes of their own package, or names that the caller gives.
 DYNAMIC = {
     "_config_module", "_older_paths",
-    "_dynamo/_backends", "_dynamo/_opcodes_311", "_ops/__init__", "_torch_c_compat/__init__", "_lazy", "_library/aten", "as_torch", "ops", "cuda/amp/__init__",
+    "_dynamo/_backends",
+    "_dynamo/_opcodes_311", "_ops/__init__", "_torch_c_compat/__init__", "_lazy", "_library/aten", "as_torch", "ops", "cuda/amp/__init__",
     "distributed/__init__",
     "distributed/elastic/__init__", "fx/__init__", "fx/experimental/__init__", "fx/passes/__init__", "nn/utils/__init__",
     "package/_importers", "serialization/__init__", "serialization/_program", "_torch_path/torch/__init__",

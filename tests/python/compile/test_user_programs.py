@@ -16,7 +16,7 @@ PROGRAMS = user_programs.make(torch)
 # Programs with a graph break, which fullgraph=True refuses: class statements (also in PyTorch), exceptions that leave the function,
 # and calls with effects.
 BREAKS = {name for name, f in PROGRAMS.items() if "LOAD_BUILD_CLASS" in {i.opname for i in dis.get_instructions(f)}} | {
-    "asserts", "bytesd", "excgroup", "fd", "gen_throw", "inspectd", "lru", "matchs", "modattr", "print_", "raises", "raises_in",
+    "asserts", "bytesd", "fd", "gen_throw", "inspectd", "lru", "modattr", "print_", "raises", "raises_in",
 }  # fmt: skip
 
 

