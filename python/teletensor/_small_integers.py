@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from . import _C
+
 
 class SmallIntegerDType:
     """An integer dtype of 1 to 7 bits; values are stored in int8 or uint8, or packed."""
@@ -11,6 +13,11 @@ class SmallIntegerDType:
     def __init__(self, name: str, bits: int, is_signed: bool) -> None:
         self._name, self.bits, self.is_signed, self.itemsize = name, bits, is_signed, 1
         self.limits = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if is_signed else (0, 2**bits - 1)
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        """torch.dtype, so that isinstance(torch.int4, torch.dtype) is true."""
+        return _C.dtype
 
     def __repr__(self) -> str:
         return f"torch.{self._name}"

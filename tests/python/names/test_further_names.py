@@ -31,10 +31,11 @@ def test_dtypes_without_tensors(torch, name, itemsize, floating, is_complex, sig
             call()
 
 
-@pytest.mark.parametrize("name", ["complex32", "bits8", "float8_e8m0fnu", "qint8"])
+@pytest.mark.parametrize("name", ["complex32", "bits8", "float8_e8m0fnu", "qint8", "uint4"])
 def test_dtypes_without_tensors_are_named_in_errors(name):
     import teletensor
 
+    assert isinstance(getattr(teletensor, name), teletensor.dtype)
     for call in (lambda dtype: teletensor.ones(2, dtype=dtype), lambda dtype: teletensor.nn.Linear(2, 3, dtype=dtype)):
         with pytest.raises(TypeError, match=f"expected one that ordinary tensors have, got torch.{name}$"):
             call(getattr(teletensor, name))
