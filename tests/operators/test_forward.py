@@ -17,7 +17,7 @@ PADDED = {"embedding"}
 
 # Operators of which no declaration and no rule determines the derivative (in their first sample).
 TWICE_BACKWARD = set("""
-    attention_forward cumprod grid_sample grid_tap_weight gru jagged_reduce jagged_softmax log_softmax_backward
+    attention_forward cumprod grid_sample grid_sample_values grid_tap_weight gru jagged_reduce jagged_softmax log_softmax_backward
     logcumsumexp lstm lu_factored matrix_exp max_pool3d qr_factored rnn scatter_combine sgn softmax_attention
     softmax_backward sparse_bsr_mm sparse_coalesce sparse_csr_matmul sparse_csr_mm_extremum sparse_csr_triangular_solve
     sparse_semi_compress sparse_softmax

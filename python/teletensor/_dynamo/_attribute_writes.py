@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import enum
+import sys
 import threading
 import types
 
@@ -138,7 +139,8 @@ class AttributeWrites:
         if not cls.__dictoffset__:
             return raise_(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")
         if new is DELETED and self.instance_attribute(value, name) is None:
-            return raise_(AttributeError, name)
+            is_short = sys.version_info < (3, 11)
+            return raise_(AttributeError, name if is_short else f"'{cls.__name__}' object has no attribute '{name}'")
         self._write_instance(value, name, new)
         return None
 

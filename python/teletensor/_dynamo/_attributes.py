@@ -348,7 +348,7 @@ class Attributes:
     def _slot(self, value: ObjectValue, name: str, found: Any) -> Value:
         if name in value.slots:
             if value.slots[name] is DELETED:
-                return raise_(AttributeError, name)
+                raise Break("a slot is deleted")
             return value.slots[name]
         if value.original is None:
             return raise_(AttributeError, f"'{value.cls.__name__}' object has no attribute '{name}'")
