@@ -61,6 +61,10 @@ class HalfComplexDType:
         """torch.dtype, so that isinstance(torch.complex32, torch.dtype) is true."""
         return _C.dtype
 
+    def to_real(self) -> _C.dtype:
+        """The dtype of the real parts."""
+        return _C.float16
+
     def __repr__(self) -> str:
         return "torch.complex32"
 

@@ -18,6 +18,30 @@ _HEAD = re.compile(r"^\s*(?:(?P<ns>\w+)::)?(?P<name>\w*)(?:\.(?P<overload>\w+))?
 _ARGUMENT = re.compile(r"^(?P<type>\S+(?:\([^)]*\)\S*)?)\s+(?P<name>\w+)(?:\s*=\s*(?P<default>.*))?$", re.DOTALL)
 
 
+_NO_NUMBERS = (complex, str, bytes, list, tuple, dict)
+# By the type of an argument: classes of values that need no further check, and classes that the type excludes. What is in neither
+# may stand for a number: a symbol, one of numpy's scalars, a tensor.
+_NUMBERS: dict[str, tuple[frozenset[type], tuple[type, ...]]] = {
+    "int": (frozenset({int, bool}), (*_NO_NUMBERS, float)),
+    "float": (frozenset({float, int, bool}), _NO_NUMBERS),
+    "bool": (frozenset({bool, int}), (str, bytes, list, tuple, dict)),
+}
+_NUMBERS["SymInt"] = _NUMBERS["int"]
+_NUMBERS |= {f"{kind}?": (exact | {NoneType}, excluded) for kind, (exact, excluded) in _NUMBERS.items()}
+_NUMBERS |= {kind: (exact, (*excluded, NoneType)) for kind, (exact, excluded) in _NUMBERS.items() if kind in ("int", "SymInt", "float")}
+
+
+def _are_tensors(value: Any) -> bool:
+    """Whether a value is a list or tuple of tensors."""
+    return isinstance(value, (list, tuple)) and all([isinstance(v, _C.Tensor) for v in value])
+
+
+def _readable_type(kind: str) -> str:
+    """The type of an argument as PyTorch's errors write it: "Optional[int]", "List[Tensor]"."""
+    kind = kind.replace("SymInt", "int")
+    return f"Optional[{_readable_type(kind[:-1])}]" if kind.endswith("?") else f"List[{kind[:-2]}]" if kind.endswith("[]") else kind
+
+
 @dataclass(frozen=True)
 class Argument:
     """An argument of an operator. `type` is PyTorch's, such as "Tensor?" or "int[]"."""
@@ -32,6 +56,15 @@ class Argument:
     def has_default(self) -> bool:
         """Whether the argument may be omitted."""
         return self.default is not inspect.Parameter.empty
+
+    def accepts(self, value: Any) -> bool:
+        """Whether a value has the argument's type: a tensor, tensors, an int, float or bool. Others are not checked."""
+        if self.type == "Tensor":
+            return isinstance(value, _C.Tensor)
+        if self.type == "Tensor[]":
+            return _are_tensors(value)
+        exact, excluded = _NUMBERS.get(self.type, ((), ()))
+        return type(value) in exact or not isinstance(value, excluded)
 
 
 @dataclass(frozen=True)
@@ -61,18 +94,38 @@ class Schema:
         """The positions of the arguments that must be tensors."""
         return tuple(i for i, a in enumerate(self.arguments) if a.type == "Tensor")
 
+    @functools.cached_property
+    def _tensor_lists(self) -> tuple[int, ...]:
+        """The positions of the arguments that must be lists of tensors."""
+        return tuple(i for i, a in enumerate(self.arguments) if a.type == "Tensor[]")
+
+    @functools.cached_property
+    def _numbers(self) -> tuple[tuple[int, frozenset[type], tuple[type, ...]], ...]:
+        """The positions of the arguments that must be numbers, and their rows of _NUMBERS."""
+        return tuple((i, *_NUMBERS[a.type]) for i, a in enumerate(self.arguments) if a.type in _NUMBERS)
+
+    def _accepts(self, args: Sequence[Any]) -> bool:
+        """Whether the values of all arguments have their types."""
+        for i in self._tensors:
+            if not isinstance(args[i], _C.Tensor):
+                return False
+        for i, exact, excluded in self._numbers:
+            if type(args[i]) not in exact and isinstance(args[i], excluded):
+                return False
+        for i in self._tensor_lists:
+            if not _are_tensors(args[i]):
+                return False
+        return True
+
     def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Returns the positional and the keyword-only arguments of a call, with defaults.
 
         Raises:
-            RuntimeError: an argument is missing, unknown, given twice, or not a tensor where the schema requires one.
+            RuntimeError: an argument is missing, unknown, given twice, or not a tensor, a list of tensors, an int, a float or a
+                bool where the schema requires one.
         """
-        if len(args) == len(self.arguments) and not kwargs and self._all_positional:
-            for i in self._tensors:
-                if not isinstance(args[i], _C.Tensor):
-                    break
-            else:
-                return [*args], {}
+        if len(args) == len(self.arguments) and not kwargs and self._all_positional and self._accepts(args):
+            return [*args], {}
         positional = [a for a in self.arguments if not a.kwarg_only]
         if len(args) > len(positional):
             raise RuntimeError(
@@ -88,9 +141,9 @@ class Schema:
             value = values.setdefault(a.name, a.default)
             if value is inspect.Parameter.empty:
                 raise RuntimeError(f"{self.name}() is missing value for argument '{a.name}'. Declaration: {self.text}")
-            if a.type == "Tensor" and not isinstance(value, _C.Tensor):
+            if not a.accepts(value):
                 raise RuntimeError(
-                    f"{self.name}() Expected a value of type 'Tensor' for argument '{a.name}' but instead found type "
+                    f"{self.name}() Expected a value of type '{_readable_type(a.type)}' for argument '{a.name}' but instead found type "
                     f"'{type(value).__name__}'. Declaration: {self.text}"
                 )
         return [values[a.name] for a in positional], {a.name: values[a.name] for a in self.arguments if a.kwarg_only}

@@ -352,11 +352,11 @@ class GraphModule(nn.Module):
     # -- copies
 
     def __reduce__(self) -> tuple:
+        generated = self.recompile()
         body = self.__dict__.copy()
         body["_graphmodule_cls_name"] = type(self).__name__
         traces = {node.name: node.stack_trace for node in self.graph.nodes if node.stack_trace}
         body["_graphmodule_graph_node_meta_stack_trace"] = traces
-        generated = self.recompile()
         del body["_graph"]
         return reduce_graph_module, (body, _format_import_block(generated.globals))
 

@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._lazy import lazy_module
+from .._lazy import lazy_attributes
+from ._names import CLASSES
 
-if TYPE_CHECKING:
-    from ._names import *  # noqa: F403 - for static type checkers
+if TYPE_CHECKING:  # for static type checkers
+    from ._factory_kwargs import factory_kwargs
+    from .modules import *  # noqa: F403
+    from .parallel import DataParallel
+    from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
-__getattr__, __dir__ = lazy_module(globals(), "_names", {"parallel": "DataParallel"})
+# Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
+_NAMES = {f"modules.{module}": names for module, names in CLASSES.items()} | {
+    "_factory_kwargs": "factory_kwargs",
+    "parallel.data_parallel": "DataParallel",
+    "parameter": "Buffer Parameter UninitializedBuffer UninitializedParameter",
+}
+__all__ = [  # noqa: F405, F822 - imported at their first use
+    "attention", "common_types", "functional", "grad", "init", "intrinsic", "modules", "parallel", "parameter", "qat", "quantizable",
+    "quantized", "utils",
+]  # fmt: skip
+__all__ += sorted(name for names in _NAMES.values() for name in names.split())
+__getattr__, __dir__ = lazy_attributes(globals(), None, _NAMES)

@@ -26,8 +26,10 @@ def allow_later(prefix: str, register: Callable[[], object]) -> None:
 def of_package(path: str) -> type | None:
     """The class of this package that files may name so; None: there is none."""
     for prefix in [prefix for prefix in _registering if path.startswith(prefix)]:
-        _registering[prefix]()
-        _registering.pop(prefix, None)
+        register = _registering.get(prefix)
+        if register is not None:  # no other thread has called it since
+            register()
+            _registering.pop(prefix, None)
     return _of_package.get(path)
 
 
@@ -46,6 +48,9 @@ class Constructor:
 
 def is_registered(value: object) -> bool:
     """Whether a user added the object, or this package allows it."""
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    if isinstance(module, str) and isinstance(name, str):
+        of_package(f"{torch_name(module)}.{name}")  # allows the classes of its package
     return any(value is added for _, added in _registered.values()) or any(value is own for own in _of_package.values())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import pickle
 
 import pytest
 
@@ -71,3 +72,10 @@ def test_class_attributes_are_guarded():
     assert compiled(torch.ones(1)).item() == 8
     del model.factor
     assert compiled(torch.ones(1)).item() == 6
+
+
+def test_late_modules_are_pickled_before_their_first_call():
+    late = LateGraphModule({}, fx.symbolic_trace(lambda x, y: torch.relu(x) + y).graph)
+    assert "_code" not in vars(late)
+    read = pickle.loads(pickle.dumps(late))
+    assert read(torch.tensor([-1.0, 2.0]), 1).tolist() == [1, 3] and read.code == late.code

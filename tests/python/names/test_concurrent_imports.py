@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import sys
@@ -32,6 +33,28 @@ print("\\n".join(errors), end="")
 """
 # Packages that import their modules: torch.distributed and its parts, and classes that register their names.
 EAGER = ("distributed", "utils.data.datapipes", "utils.tensorboard")
+
+# The kinds of a package's names: before the import of its modules, after it, or both.
+KINDS = """
+import importlib, json, sys
+order, package, *modules = sys.argv[1:]
+names = sorted(name for name in dir(importlib.import_module(package)) if not name.startswith("_"))
+
+def kinds():
+    found = importlib.import_module(package)
+    return {name: type(getattr(found, name)).__name__ for name in names if hasattr(found, name)}
+
+if order == "names, modules":
+    kinds()
+for module in reversed(modules) if order == "modules reversed" else modules:
+    importlib.import_module(module)
+print(json.dumps(kinds()))
+"""
+PACKAGES = (
+    "ao.pruning", "ao.quantization", "ao.quantization.backend_config", "ao.quantization.pt2e", "ao.quantization.quantizer", "autograd",
+    "compiler", "distributions", "export", "fx", "nn", "nn.modules", "nn.parallel", "nn.utils", "onnx.importer.ops", "optim",
+    "profiler", "torchao.quantization", "utils.data",
+)  # fmt: skip
 
 
 def modules() -> list[str]:
@@ -69,3 +92,16 @@ def test_the_compiler_and_its_packages():
     names = [f"teletensor.{name}" for name in packages]
     made = subprocess.run([sys.executable, "-c", PROGRAM, *names], capture_output=True, text=True, timeout=300)
     assert (made.returncode, made.stdout) == (0, ""), made.stderr
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_names_are_the_same_in_each_order_of_imports(package):
+    """The import of a module does not replace a function that has its name."""
+    inner = [name for name in modules() if name.startswith(f"teletensor.{package}.")]
+    results = []
+    for order in ("names, modules", "modules, names", "modules reversed"):
+        command = [sys.executable, "-c", KINDS, order, f"teletensor.{package}", *inner]
+        made = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        assert made.returncode == 0, made.stderr
+        results.append(json.loads(made.stdout))
+    assert len(results[0]) > 1 and results[1] == results[0] and results[2] == results[0]

@@ -39,7 +39,7 @@ _TABLE = {
     "GLU": ("glu", {"dim": -1}),
 }
 
-__all__ = [*_TABLE, "Hardtanh", "PReLU", "RReLU", "ReLU6", "Softmax2d"]
+__all__ = [*_TABLE, "Hardtanh", "MultiheadAttention", "PReLU", "RReLU", "ReLU6", "Softmax2d"]  # noqa: F822 - one is imported at its first use
 
 
 def _make(name: str, function: str, kept: dict) -> type:
@@ -147,4 +147,4 @@ class Softmax2d(Module):
         return F.softmax(input, -3)
 
 # PyTorch has these names here.
-__getattr__ = defined_by(globals(), "_all", "MultiheadAttention")
+__getattr__, __dir__ = defined_by(globals(), "transformer", "MultiheadAttention")

@@ -12,7 +12,10 @@ from .. import init
 from ..parameter import Parameter
 from .module import Module
 
-__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
+__all__ = [  # noqa: F822 - some are imported at their first use
+    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "LazyConv1d", "LazyConv2d", "LazyConv3d",
+    "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d",
+]  # fmt: skip
 
 
 _PADDINGS = ("valid", "same")
@@ -176,6 +179,6 @@ class ConvTranspose3d(_TransposedConvolution):
 _ConvNd, _ConvTransposeNd, _ConvTransposeMixin = _Convolution, _TransposedConvolution, _TransposedConvolution
 
 # PyTorch has these names here.
-__getattr__ = defined_by(
-    globals(), "_all", "LazyConv1d", "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d",
+__getattr__, __dir__ = defined_by(
+    globals(), "lazy", "LazyConv1d", "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d",
 )  # fmt: skip

@@ -11,7 +11,7 @@ from .. import init
 from ..parameter import Parameter
 from .module import Module
 
-__all__ = ["Bilinear", "Identity", "Linear"]
+__all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]  # noqa: F822 - one is imported at its first use
 
 
 class Identity(Module):
@@ -85,4 +85,4 @@ class Bilinear(Module):
         )
 
 # PyTorch has these names here.
-__getattr__ = defined_by(globals(), "_all", "LazyLinear")
+__getattr__, __dir__ = defined_by(globals(), "lazy", "LazyLinear")

@@ -22,10 +22,10 @@ _MODULES = (
 __getattr__, __dir__ = lazy_attributes(globals(), _MODULES, _NAMES)
 keep_functions(sys.modules[__name__], "spectral_norm", "weight_norm")
 
-__all__ = [
-    "clip_grad", "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_",
-    "convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format", "convert_parameters", "fuse_conv_bn_eval",
-    "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights", "fusion", "get_total_norm", "init",
-    "parameters_to_vector", "parametrizations", "parametrize", "remove_spectral_norm", "remove_weight_norm", "rnn", "skip_init",
-    "spectral_norm", "vector_to_parameters", "weight_norm",
+__all__ = [  # noqa: F822 - imported at their first use
+    "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "convert_conv2d_weight_memory_format",
+    "convert_conv3d_weight_memory_format", "fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval",
+    "fuse_linear_bn_weights", "get_total_norm", "parameters_to_vector", "parametrizations", "parametrize",
+    "remove_spectral_norm", "remove_weight_norm", "rnn", "skip_init", "spectral_norm", "stateless", "vector_to_parameters",
+    "weight_norm",
 ]  # fmt: skip

@@ -23,7 +23,7 @@ __all__ = [  # noqa: F822 - some are imported at their first use
     "IterDataPipe", "MapDataPipe", "argument_validation", "functional_datapipe", "guaranteed_datapipes_determinism",
     "non_deterministic", "runtime_validation", "runtime_validation_disabled",
     "IterableDataset", "PinnedDataset", "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset",
-    "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "dataloader", "default_collate",
+    "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "_DatasetKind", "default_collate",
     "default_convert", "get_worker_info", "prefetch", "progress", "random_split",
 ]  # fmt: skip
 
@@ -32,7 +32,8 @@ _MODULES = (
     "sampler",
 )  # fmt: skip
 __getattr__, __dir__ = lazy_attributes(globals(), _MODULES, _NAMES | {
-    "distributed": "DistributedSampler", "datapipes.datapipe": "DFIterDataPipe DataChunk IterDataPipe MapDataPipe",
+    "dataloader": "_DatasetKind", "distributed": "DistributedSampler",
+    "datapipes.datapipe": "DFIterDataPipe DataChunk IterDataPipe MapDataPipe",
     "datapipes._decorator": "argument_validation functional_datapipe guaranteed_datapipes_determinism non_deterministic "
     "runtime_validation runtime_validation_disabled",
 })  # fmt: skip

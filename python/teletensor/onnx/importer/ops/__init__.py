@@ -6,6 +6,6 @@ values. An operator whose definition has changed is listed with each version tha
 
 from __future__ import annotations
 
-from ...._lazy import lazy_module
+from ...._lazy import lazy_attributes
 
-__getattr__, __dir__ = lazy_module(globals(), "_table")
+__getattr__, __dir__ = lazy_attributes(globals(), None, {"_table": "OPERATORS find"})
