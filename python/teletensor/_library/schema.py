@@ -33,7 +33,12 @@ _NUMBERS |= {kind: (exact, (*excluded, NoneType)) for kind, (exact, excluded) in
 
 def _are_tensors(value: Any) -> bool:
     """Whether a value is a list or tuple of tensors."""
-    return isinstance(value, (list, tuple)) and all([isinstance(v, _C.Tensor) for v in value])
+    if not isinstance(value, (list, tuple)):
+        return False
+    for v in value:  # faster than all()
+        if not isinstance(v, _C.Tensor):
+            return False
+    return True
 
 
 def _readable_type(kind: str) -> str:
@@ -90,30 +95,15 @@ class Schema:
         return not any(a.kwarg_only for a in self.arguments)
 
     @functools.cached_property
-    def _tensors(self) -> tuple[int, ...]:
-        """The positions of the arguments that must be tensors."""
-        return tuple(i for i, a in enumerate(self.arguments) if a.type == "Tensor")
-
-    @functools.cached_property
-    def _tensor_lists(self) -> tuple[int, ...]:
-        """The positions of the arguments that must be lists of tensors."""
-        return tuple(i for i, a in enumerate(self.arguments) if a.type == "Tensor[]")
-
-    @functools.cached_property
-    def _numbers(self) -> tuple[tuple[int, frozenset[type], tuple[type, ...]], ...]:
-        """The positions of the arguments that must be numbers, and their rows of _NUMBERS."""
-        return tuple((i, *_NUMBERS[a.type]) for i, a in enumerate(self.arguments) if a.type in _NUMBERS)
+    def _checked(self) -> tuple[tuple[int, frozenset[type], Callable[[Any], bool]], ...]:
+        """Of the arguments whose values are checked: the position, the classes that need no further check, and the check."""
+        exact = {"Tensor": frozenset({_C.Tensor}), "Tensor[]": frozenset()} | {kind: row[0] for kind, row in _NUMBERS.items()}
+        return tuple((i, exact[a.type], a.accepts) for i, a in enumerate(self.arguments) if a.type in exact)
 
     def _accepts(self, args: Sequence[Any]) -> bool:
         """Whether the values of all arguments have their types."""
-        for i in self._tensors:
-            if not isinstance(args[i], _C.Tensor):
-                return False
-        for i, exact, excluded in self._numbers:
-            if type(args[i]) not in exact and isinstance(args[i], excluded):
-                return False
-        for i in self._tensor_lists:
-            if not _are_tensors(args[i]):
+        for i, exact, accepts in self._checked:
+            if type(args[i]) not in exact and not accepts(args[i]):
                 return False
         return True
 

@@ -9,8 +9,19 @@ import pytest
 
 import teletensor as torch
 
-x = torch.ones(2)
+x, number = object(), object()  # stand for tensors, which are made in a test
 BASE = {"x": x, "i": 1, "g": 1.0, "b": True, "ts": [x]}
+
+
+def arguments(name, value, **defaults):
+    """The arguments of a call, with one of them replaced."""
+
+    def made(found):
+        if isinstance(found, (list, tuple)):
+            return type(found)(map(made, found))
+        return torch.ones(2) if found is x else torch.tensor(3) if found is number else found
+
+    return {key: made(found) for key, found in {**BASE, **defaults, name: value}.items()}
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +46,7 @@ REFUSED = [
 def test_refused(op, name, value, expected, found):
     text = f"argument_types::f() Expected a value of type '{expected}' for argument '{name}' but instead found type '{found}'."
     defaults = {"oi": None, "og": None, "ob": None}
-    for call in (lambda: op(**{**BASE, name: value}), lambda: op(*{**BASE, **defaults, name: value}.values())):
+    for call in (lambda: op(**arguments(name, value)), lambda: op(*arguments(name, value, **defaults).values())):
         with pytest.raises(RuntimeError, match=re.escape(text)):
             call()
 
@@ -43,13 +54,13 @@ def test_refused(op, name, value, expected, found):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("i", True), ("i", numpy.int64(3)), ("i", torch.tensor(3)), ("g", 1), ("g", True), ("g", numpy.float32(2)), ("b", 1), ("b", 0.0),
+        ("i", True), ("i", numpy.int64(3)), ("i", number), ("g", 1), ("g", True), ("g", numpy.float32(2)), ("b", 1), ("b", 0.0),
         ("b", None), ("ts", (x,)), ("ts", []), ("oi", None), ("oi", 2), ("og", 1), ("ob", 0),
     ],
 )  # fmt: skip
 def test_accepted(op, name, value):
-    assert op(**{**BASE, name: value}).shape == (2,)
-    assert op(*{**BASE, "oi": None, "og": None, "ob": None, name: value}.values()).shape == (2,)
+    assert op(**arguments(name, value)).shape == (2,)
+    assert op(*arguments(name, value, oi=None, og=None, ob=None).values()).shape == (2,)
 
 
 def test_overloads_are_found_by_the_type_of_a_number():
@@ -59,7 +70,8 @@ def test_overloads_are_found_by_the_type_of_a_number():
     library.impl("g.whole", lambda x, i: x * 10, "CompositeExplicitAutograd")
     library.impl("g.real", lambda x, i: x * 20, "CompositeExplicitAutograd")
     g = torch.ops.argument_overloads.g
-    assert g(x, 1).tolist() == [10, 10] and g(x, 1.5).tolist() == [20, 20]
+    ones = torch.ones(2)
+    assert g(ones, 1).tolist() == [10, 10] and g(ones, 1.5).tolist() == [20, 20]
 
 
 def test_zero_points_of_quantized_operators():

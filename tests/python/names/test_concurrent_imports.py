@@ -59,7 +59,7 @@ PACKAGES = (
 
 def modules() -> list[str]:
     """The public modules, and those packages with underscores that programs import."""
-    root = Path(teletensor.__file__).parent
+    root = Path(teletensor.__file__).resolve().parent  # a build has links to the sources
     paths = [file.relative_to(root).with_suffix("").parts for file in root.rglob("*.py")]
     names = {".".join(path).removesuffix("__init__").rstrip(".") for path in paths}
     public = {name for name in names if name and not any(part.startswith("_") for part in name.split("."))} | {"_dynamo", "_inductor"}
