@@ -10,7 +10,6 @@ from ._names import CLASSES
 if TYPE_CHECKING:  # for static type checkers
     from ._factory_kwargs import factory_kwargs
     from .modules import *  # noqa: F403
-    from .parallel import DataParallel
     from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 # Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
