@@ -168,6 +168,7 @@ class _Accepted:
         self.function, self.outcomes = f, comparisons(f, args)
         self.checked = {_sizes(leaves): True}
         self.sizes = {(i, d): n for i, x in enumerate(leaves) if isinstance(x, Tensor) for d, n in enumerate(tuple(x.shape))}
+        self.limits = {s.name: s.high for s in symbols if s.high is not None}
         for symbol in symbols:
             self.sizes |= dict.fromkeys([(i, d) for i, d, _, _ in symbol.places], symbol.name)
 
@@ -188,7 +189,7 @@ class _Accepted:
         for (i, dim), expected in self.sizes.items():
             size = leaves[i].shape[dim]
             if isinstance(expected, str):
-                if size < 2 or known.setdefault(expected, size) != size:
+                if size < 2 or size > self.limits.get(expected, size) or known.setdefault(expected, size) != size:
                     return False
             elif size != expected:
                 return False

@@ -8,6 +8,7 @@ from typing import Any
 
 from .._C import Tensor
 from ..fx.experimental._functional import Functionaliser
+from ..fx.experimental._large_sizes import large_captures
 from ..fx.experimental._merge import StructureError, Symbol, merge, sample_points
 from ..fx.experimental._recording import DynamicSizesError
 from ..fx.experimental._sizes import RecordedSize, SizeLog, operands_of
@@ -120,7 +121,8 @@ def _functional_backed(program: Any, table: dict[Any, Callable], symbols: list[S
             other = _recorded(program, table, point)[0]
             if [(n.op, str(n.target)) for n in other.recording.graph.nodes] != calls:
                 raise StructureError(f"the operators differ for the sizes {point}")
-        merge([c for c, _ in captures], points)
+        more = large_captures(lambda p: _recorded(program, table, p)[0], symbols, (GuardOnDataDependentSymNode, DynamicSizesError))
+        merge([*(c for c, _ in captures), *more[0]], points + more[1])
     except (GuardOnDataDependentSymNode, DynamicSizesError):
         raise
     except (RuntimeError, ValueError, IndexError) as e:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from .. import _C
 from .._C import Tensor
 from .._symbolic_bool import SymBool
+from ..fx.experimental._large_sizes import large_captures
 from ..fx.experimental._merge import (
     StructureError,
     Symbol,
@@ -105,6 +106,8 @@ class Attempt:
                 raise
             except Exception as e:  # noqa: BLE001 - whatever the module raises for other sizes
                 raise ViolatedError(names, [f"the module fails for the sizes {point}: {type(e).__name__}: {e}"]) from e
+        more = large_captures(self._capture, self.symbols, (GuardOnDataDependentSymNode, NotImplementedError))
+        captures, points = captures + more[0], points + more[1]
         ranges: dict[str, tuple[int, int | None]] = {}
         guards: list[ViolatedGuard] = []
         for low in (0, 1, 2):

@@ -42,6 +42,17 @@ TENSORS = [
     "x.clone().add_(FLOAT)", "x.index_select(0, torch.arange(m - 1))", "torch.rsub(x, FLOAT)", "F.threshold(x, FLOAT, A)", "x[:3].shape[0] * x",
     "x.std(0, correction=m - 1)", "F.gelu(x) * math.sqrt(2 / n)", "[x, x + 1, x + 2][m % 3]", "x.repeat(len([0] * n), 1)",
 ]
+# K: a constant that is larger than the example's sizes.
+LARGE_INTS = [
+    "(A // K)", "(A % K)", "-(-A // K)", "torch.sym_min(A, K)", "torch.sym_max(A, K)", "min(A, K)", "((A + K) // 2)", "torch.sym_ite(A > K, A, 2)",
+    "x[:K].shape[0]", "y[K:].shape[0]", "len(x.split(K))", "((A - 1) // K)", "(A * 3 // K)", "x.flatten()[:K].numel()",
+]
+LARGE_TENSORS = [
+    "x[:K]", "x[-K:]", "x[K:]", "x[:-K]", "x[::K]", "x[:, :K]", "y[:K].sum() + x", "x.split(K)[0]", "torch.stack([c.sum() for c in x.split(K)])",
+    "torch.ones(x[:K].shape[0])", "torch.zeros(A // K + 1)", "torch.arange(A % K)", "x * A", "x.narrow(0, 0, min(m, K))", "x.flatten()[:K]",
+    "F.max_pool1d(x.T, 1, K)", "torch.full((A // K + 2,), 1.0)", "x.new_zeros(A // K, 2)", "torch.ones((A + 1) // K) + 1", "x[A // K :]",
+    "x + x[: A // K].sum()", "torch.zeros((A // K) % 3)", "x.chunk(2)[0][:K]", "x.reshape(-1)[K : 2 * K]", "z[:K]", "z.flatten()[-K:]",
+]
 BOOLS = ["A > 4", "m > n", "torch.sym_not(m == n)", "m % 2 == 0"]
 
 
@@ -84,6 +95,17 @@ class Generator:
         return "\n".join(["def f(x, y):", "    m, n = x.shape", "    p = y.size(1)", "    z = w = x", *self.lines, "    return z, w"])
 
 
+class LargeGenerator(Generator):
+    """Writes functions with constants that are larger than the example's sizes."""
+
+    def filled(self, rows: list[str], depth: int = 0) -> str:
+        rows = {id(TENSORS): LARGE_TENSORS, id(INTS): LARGE_INTS}.get(id(rows), rows) if self.random.random() < 0.8 else rows
+        text = super().filled([r for r in rows if "ones(n, n)" not in r], depth)
+        while "K" in text:
+            text = text.replace("K", str(self.random.randrange(1500, 4097)), 1)
+        return text
+
+
 def outcome(function, args):
     try:
         return list(function(*args))
@@ -107,9 +129,24 @@ def guards_hold(torch, module, args) -> bool:
         return False
 
 
-def check(torch, seed: int, kind: str) -> int:
+def small_sizes(size) -> list[tuple[int, int, int]]:
+    return [tuple(size([2, 3, 4, 5, 6, 7, 9, 12]) for _ in range(3)) for _ in range(6)]
+
+
+def large_sizes(size) -> list[tuple[int, int, int]]:
+    """Sizes of which one is about as large as the constants."""
+    found = small_sizes(size)
+    for i in range(3):
+        for most in (1500, 4097, 9000):
+            sizes = list(size(found[:6]))
+            sizes[i] = size(range(most - 900, most))
+            found.append(tuple(sizes))
+    return found
+
+
+def check(torch, seed: int, kind: str, made=Generator, sizes=small_sizes) -> int:
     """Returns the number of calls that were not refused."""
-    generator, served = Generator(seed), 0
+    generator, served = made(seed), 0
     text, scope = generator.function(), {"torch": torch, "F": torch.nn.functional, "math": math}
     exec(text, scope)  # noqa: S102
     f, size = scope["f"], generator.random.choice
@@ -136,7 +173,7 @@ def check(torch, seed: int, kind: str) -> int:
             module = torch.export.export(Module(), example, dynamic_shapes=(dims, dims)).module()
         except Exception:  # noqa: BLE001 - the function cannot be exported
             return 0
-    for args in [example, *(arguments(*(size([2, 3, 4, 5, 6, 7, 9, 12]) for _ in range(3))) for _ in range(6))]:
+    for args in [example, *(arguments(*p) for p in sizes(size))]:
         if kind == "make_fx" and not guards_hold(torch, module, args):
             continue
         got, want = outcome(module, args), outcome(f, args)
@@ -153,3 +190,72 @@ def check(torch, seed: int, kind: str) -> int:
 @pytest.mark.parametrize("first", range(0, 200, 40))
 def test_random_functions(torch, first, kind):
     assert sum(check(torch, seed, kind) for seed in range(first, first + 40)) > 40
+
+
+@pytest.mark.parametrize("kind", ["make_fx", "export"])
+@pytest.mark.parametrize("first", range(1000, 1060, 20))
+def test_random_functions_with_large_constants(torch, first, kind):
+    assert sum(check(torch, seed, kind, LargeGenerator, large_sizes) for seed in range(first, first + 20)) > 20
+
+
+FUNCTIONS_WITH_CONSTANTS = {
+    "start": ("x[:1500].sum()", "x_1.size()[0] <= 1500"), "end": ("x[-2048:].mean()", "x_1.size()[0] <= 2048"),
+    "rest": ("x[3000:].sum()", "x_1.size()[0] <= 3000"), "all but": ("x[:-1500]", "x_1.size()[0] <= 1500"),
+    "split": ("torch.stack([c.sum() for c in x.split(1500)])", "x_1.size()[0] <= 1500"), "size of a slice": ("torch.ones(x[:5000].shape[0])", "x_1.size()[0] <= 5000"),
+    "quotient": ("(x.shape[0] // 2000) * x", ""), "remainder": ("(x.shape[0] % 2000) * x", ""), "rounded up": ("-(-x.shape[0] // 2048) * x", ""),
+    "step": ("x[::1100]", ""), "pool": ("F.max_pool1d(x[None], 2, 1100)", ""), "zeros": ("torch.zeros(x.shape[0] // 2000 + 1)", ""),
+    "arange": ("torch.arange(x.shape[0] % 2000)", ""), "minimum": ("x * torch.sym_min(x.shape[0], 2000)", ""),
+    "neighbours": ("torch.cat([torch.zeros(x.shape[0] // 2000), torch.ones((x.shape[0] + 1) // 2000)])", ""),
+    "huge": ("x * (1 + x.shape[0] // 10000000)", ""), "huge slice": ("x[:100000000]", "x_1.size()[0] <= 100000000"), "none": ("x.cumsum(0) * 2", ""),
+    "branch": ("x[:2500].reshape(x.shape[0]) if x.shape[0] < 3000 else -x", "x_1.size()[0] <= 2500"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUNCTIONS_WITH_CONSTANTS)
+def test_constants_above_the_example(torch, name):
+    from teletensor.fx.experimental.proxy_tensor import make_fx
+
+    text, guard = FUNCTIONS_WITH_CONSTANTS[name]
+    f = eval(f"lambda x: {text}", {"torch": torch, "F": torch.nn.functional})  # noqa: S307
+    module = make_fx(f, tracing_mode="symbolic")(torch.arange(5.0))
+    lines = [line.removeprefix(" - ") for line in module.shape_env.format_guards().splitlines()]
+    assert [line for line in lines if "<=" in line] == ([guard] if guard else [])
+    served = 0
+    for n in (2, 7, 1100, 1499, 1500, 1501, 1999, 2000, 2048, 2049, 2500, 2501, 3000, 3001, 3999, 4000, 4096, 5000, 5001, 9999):
+        x = torch.arange(float(n))
+        if guards_hold(torch, module, (x,)):
+            torch.testing.assert_close(module(x), f(x))
+            served += 1
+    assert served == 20 if not guard else 4 <= served
+
+
+def test_constants_limit_products_of_sizes(torch):
+    from teletensor.fx.experimental.proxy_tensor import make_fx
+
+    def f(x):
+        return x.flatten()[:3000].sum()
+
+    module = make_fx(f, tracing_mode="symbolic")(torch.ones(3, 5))
+    served = 0
+    for m, n in ((3, 5), (2, 2), (3, 900), (500, 5), (40, 40), (500, 900), (30, 200), (60, 60), (3000, 2), (2, 3000)):
+        x = torch.ones(m, n)
+        if guards_hold(torch, module, (x,)):
+            assert float(module(x)) == float(f(x)), (m, n)
+            served += 1
+    assert 3 <= served < 10
+
+
+def test_constants_in_gradients_limit_sizes(torch):
+    from teletensor.fx.experimental.proxy_tensor import make_fx
+
+    def f(x):
+        return torch.autograd.grad((x[:1500] ** 2).sum(), [x])[0]
+
+    module = make_fx(f, tracing_mode="symbolic")(torch.ones(5, requires_grad=True))
+    served = 0
+    for n in (5, 9, 1000, 1499, 1501, 4000, 4096):
+        x = torch.ones(n, requires_grad=True)
+        if guards_hold(torch, module, (x,)):
+            torch.testing.assert_close(module(x), f(x))
+            served += 1
+    assert 2 <= served < 6

@@ -17,6 +17,7 @@ from ..graph_module import GraphModule
 from ..node import Node
 from ._composites import COMPOSITES
 from ._expanded import expanded_graph
+from ._large_sizes import FAILED, GUARDED, SAME, SIZES, UNNOTICED, Arguments, climb, scaled
 from ._merge import Captured, StructureError, Symbol, merge, same_tensor
 from ._numbers import Condition, is_number
 from ._recorded import GradientsRequestedError
@@ -78,11 +79,20 @@ def _candidates(symbols: list[Symbol], exclude: int = 0) -> list[Point]:
 
 
 def _ends(symbols: list[Symbol]) -> list[Point]:
-    """Points with small and large sizes, at which a slice to a constant, for example, has another size."""
+    """Points with small sizes, and one with a larger size than most examples have for each symbol."""
     hints = {s.name: s.hint for s in symbols}
     alone = [{**hints, s.name: n} for s in symbols for n in (2, 3)]
-    large = [{**hints, s.name: 1031 + 2 * i} for i, s in enumerate(symbols)]
-    return [p for p in (*alone, dict.fromkeys(hints, 2), dict.fromkeys(hints, 3), *large) if p != hints]
+    large = [{**hints, s.name: 1031 + 2 * i} for i, s in enumerate(symbols) if s.hint >= 1031]
+    together = [dict.fromkeys(hints, n) for n in (2, 3)] if len(symbols) > 1 else []
+    return [p for p in (*alone, *together, *large) if p != hints]
+
+
+def _near_constants(symbols: list[Symbol], log: SizeLog) -> list[Point]:
+    """Points at which quotients and remainders by the constants that a function computes with change, for a few constants."""
+    hints = {s.name: s.hint for s in symbols}
+    constants = dict.fromkeys(abs(o) for size in log.expressions for o in size.recipe[1:] if type(o) is int and size.recipe[0] != "size")
+    large = [c for c in constants if 4 <= c < 1 << 40][:4]
+    return [{**hints, s.name: n} for c in large for n in (c - 1, c, 2 * c - 1) for s in symbols]
 
 
 def _small_points(symbols: list[Symbol], condition: SymBool) -> list[Point]:
@@ -123,6 +133,7 @@ class Family:
 
     def __init__(self, record: Callable[[list[Symbol], Point], Captured], symbols: list[Symbol]) -> None:
         self.record, self.symbols = record, symbols
+        self._refused_structure = False  # whether the last recordings to be merged differed
         self.first = record(symbols, self._example(symbols))
 
     @staticmethod
@@ -135,53 +146,138 @@ class Family:
         Raises:
             _UnnoticedReadError: no guard explains why it has other ones.
         """
+        outcome, made = self._probed(symbols, point)
+        if outcome == UNNOTICED and self.first.recording.log is not None:
+            raise _UnnoticedReadError
+        return made  # without a log, Python code receives ints, and comparisons() finds what it asks about them
+
+    def _probed(self, symbols: list[Symbol], point: Point) -> tuple[str, Captured | None]:
+        """How the recording at a point compares with the example's, and the recording if it has the same operators and outcomes."""
         try:
             made = self.record(symbols, point)
         except (GuardOnDataDependentSymNode, GradientsRequestedError):
             raise
         except Exception:  # noqa: BLE001 - whatever the function raises for other sizes
-            return None
+            return FAILED, None
         rows = [[(n.op, str(n.target) if n.op == "call_function" else "") for n in c.recording.graph.nodes] for c in (self.first, made)]
         logs = [c.recording.log.guards if c.recording.log else [] for c in (self.first, made)]
         for a, b in zip(*logs):
             if (a.relation, a.outcome) != (b.relation, b.outcome) or (a.relation == "constant" and a.left != b.left):
-                return None
+                return GUARDED, None
         if rows[0] == rows[1] and made.out_spec == self.first.out_spec and len(logs[0]) == len(logs[1]):
-            return made
-        if made.recording.log is None:  # Python code receives ints there, and comparisons() finds what it asks about them
-            return None
-        raise _UnnoticedReadError
+            return SAME, made
+        return UNNOTICED, None
 
     def _merged(self, symbols: list[Symbol]) -> Captured | None:
-        """The recording that serves the sizes of these symbols, or None."""
+        """The recording that serves the sizes of these symbols, or None. Sets their upper limits."""
+        limits = {s.name: s.high for s in self.symbols}
+        for s in symbols:
+            s.high = None
         try:
-            return self._merged_points(symbols)
+            found = self._merged_points(symbols, False)
+            if found is None and self._refused_structure:  # perhaps a constant is between the sizes: find which
+                for s in symbols:
+                    s.high = None
+                found = self._merged_points(symbols, True)
         except _UnnoticedReadError:
-            return None
+            found = None
+        if found is None:
+            for s in self.symbols:
+                s.high = limits[s.name]
+        return found
 
-    def _merged_points(self, symbols: list[Symbol]) -> Captured | None:
+    def _merged_points(self, symbols: list[Symbol], compares: bool) -> Captured | None:
+        """_merged().
+
+        Args:
+            compares: whether the sizes are limited to those at which the arguments of operators are as for small sizes.
+        """
+        self._refused_structure = False
         first = self.record(symbols, self._example(symbols))
         wanted = 8 if len(symbols) == 1 else len(symbols) + 4 + min(len(symbols) * (len(symbols) + 1) // 2, 9)
         captures, points = [first], [self._example(symbols)]
-        for point in _ends(symbols) if first.recording.log is not None else ():
-            if (made := self._compatible(symbols, point)) is not None:
-                captures.append(made)
-                points.append(point)
-        wanted += len(captures)
-        for point in _candidates(symbols):
-            if len(captures) <= wanted and (made := self._compatible(symbols, point)) is not None:
+        large = None if compares else self._large_points(symbols, None)
+
+        def add(tried: list[Point], most: int) -> None:
+            for point in tried:
+                within = all(s.high is None or point[s.name] <= s.high for s in symbols)
+                if len(captures) <= most and within and (made := self._compatible(symbols, point)) is not None:
+                    captures.append(made)
+                    points.append(point)
+
+        if (log := first.recording.log) is not None:
+            add([*_ends(symbols), *_near_constants(symbols, log)], 1 << 20)
+        add(_candidates(symbols), wanted + len(captures))
+        if large is None:
+            large = self._large_points(symbols, Arguments(captures, points, self._example(symbols)))
+            kept = [i for i, p in enumerate(points) if all(s.high is None or p[s.name] <= s.high for s in symbols)]
+            captures, points = [captures[i] for i in kept], [points[i] for i in kept]
+        for point, made in large:
+            if point not in points and all(s.high is None or point[s.name] <= s.high for s in symbols):
                 captures.append(made)
                 points.append(point)
         self._add_other_choices(symbols, captures, points)
         if len(captures) < 5 or self._has_constants_of_sizes(captures):
             return None
-        if first.recording.log is not None and any(len({point[s.name] for point in points}) < 4 for s in symbols):
+        if first.recording.log is None:
+            for s in symbols:
+                s.high = max(point[s.name] for point in points)
+        elif any(len({point[s.name] for point in points}) < 4 for s in symbols):
             return None  # too few sizes to find how numbers depend on them
         try:
             merge(captures, points)
         except StructureError:
+            self._refused_structure = True
             return None
         return first
+
+    def _large_points(self, symbols: list[Symbol], arguments: Arguments | None) -> list[tuple[Point, Captured]]:
+        """Recordings for large sizes of each symbol and of all. Limits the symbols where larger sizes would need another graph.
+
+        Args:
+            arguments: those that operators have for small sizes, if others limit the symbols.
+        """
+        hints = self._example(symbols)
+
+        def probed(point: Point) -> tuple[str, Captured | None]:
+            outcome, made = self._probed(symbols, point)
+            return (UNNOTICED, None) if made is not None and arguments and not arguments.agree(made, point) else (outcome, made)
+
+        if self.first.recording.log is None:
+            return self._large_points_with_values(symbols, probed)
+        found: list[tuple[Point, Captured]] = []
+        for i, s in enumerate(symbols):
+            made, s.high = climb(lambda n, s=s: probed({**hints, s.name: n}), s.hint, tuple(n + 2 * i for n in SIZES))
+            found += [({**hints, s.name: n}, c) for n, c in made.items()]
+        return found + (self._points_together(symbols, probed) if len(symbols) > 1 else [])
+
+    def _large_points_with_values(self, symbols: list[Symbol], probed: Callable) -> list[tuple[Point, Captured]]:
+        """_large_points() of a function that computes values, and may compute as many as it needs for these sizes."""
+        hints, found = self._example(symbols), []
+        for i, s in enumerate(symbols):
+            leaves = [leaf for leaf, *_ in s.places]
+            for n in SIZES[:2] if len(set(leaves)) == len(leaves) else ():
+                point = {**hints, s.name: n + 2 * i}
+                if (made := probed(point)[1]) is None:
+                    break
+                found.append((point, made))
+        return found
+
+    def _points_together(self, symbols: list[Symbol], probed: Callable) -> list[tuple[Point, Captured]]:
+        """Recordings in which all symbols are large."""
+        hints, found = self._example(symbols), []
+        for factor in (5041, 720721):  # sizes with the same remainders, and in the same order
+            point = {s.name: min(s.hint * factor, s.high or s.hint * factor) for s in symbols}
+            outcome, made = probed(point)
+            if outcome == UNNOTICED:
+                limits = scaled(hints, point, lambda p: probed(p)[0] != UNNOTICED)
+                for s in symbols:
+                    s.high = limits[s.name]
+                point = limits
+                outcome, made = probed(point)
+            if made is not None:
+                found.append((point, made))
+        return found
 
     def _add_other_choices(self, symbols: list[Symbol], captures: list[Captured], points: list[Point]) -> None:
         """Adds recordings in which the choices (_sizes.CHOICES) that have one outcome in all others have the other one.
@@ -387,6 +483,13 @@ def _equal_sizes(graph: Graph, symbols: list[Symbol]) -> list[str]:
     return found
 
 
+def _limits(graph: Graph, symbols: list[Symbol]) -> list[str]:
+    """The largest sizes for which a graph is known to be right, as text."""
+    names = [n.name for n in graph.nodes if n.op == "placeholder"]
+    places = [(names[leaf], dim, s.high) for s in symbols if s.high is not None for leaf, dim, _, _ in s.places[:1]]
+    return [f"{name} <= {high}" if dim < 0 else f"{name}.size()[{dim}] <= {high}" for name, dim, high in places]
+
+
 def _module(root: Any, recording: Any, args: tuple, symbols: list[Symbol], leaves: list[Any]) -> GraphModule:
     graph = recording.graph
     remove_unused_items(graph)
@@ -396,7 +499,7 @@ def _module(root: Any, recording: Any, args: tuple, symbols: list[Symbol], leave
     equal = _equal_sizes(graph, symbols)
     guards = [g.text for g in recording.log.guards] if recording.log else []
     guards += _constants(graph, [s for s in symbols_of_example(leaves, recording.log is not None) if s.name not in kept])
-    module.shape_env = ShapeEnv({s.name: s.hint for s in symbols}, list(dict.fromkeys([*guards, *equal])))
+    module.shape_env = ShapeEnv({s.name: s.hint for s in symbols}, list(dict.fromkeys([*guards, *equal, *_limits(graph, symbols)])))
     return module
 
 
