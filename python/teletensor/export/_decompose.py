@@ -121,8 +121,9 @@ def _functional_backed(program: Any, table: dict[Any, Callable], symbols: list[S
             other = _recorded(program, table, point)[0]
             if [(n.op, str(n.target)) for n in other.recording.graph.nodes] != calls:
                 raise StructureError(f"the operators differ for the sizes {point}")
-        more = large_captures(lambda p: _recorded(program, table, p)[0], symbols, (GuardOnDataDependentSymNode, DynamicSizesError))
-        merge([*(c for c, _ in captures), *more[0]], points + more[1])
+        made, fatal = [c for c, _ in captures], (GuardOnDataDependentSymNode, DynamicSizesError)
+        more = large_captures(lambda p: _recorded(program, table, p)[0], symbols, made, fatal)
+        merge(made + more[0], points + more[1])
     except (GuardOnDataDependentSymNode, DynamicSizesError):
         raise
     except (RuntimeError, ValueError, IndexError) as e:

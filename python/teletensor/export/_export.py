@@ -106,7 +106,7 @@ class Attempt:
                 raise
             except Exception as e:  # noqa: BLE001 - whatever the module raises for other sizes
                 raise ViolatedError(names, [f"the module fails for the sizes {point}: {type(e).__name__}: {e}"]) from e
-        more = large_captures(self._capture, self.symbols, (GuardOnDataDependentSymNode, NotImplementedError))
+        more = large_captures(self._capture, self.symbols, captures, (GuardOnDataDependentSymNode, NotImplementedError))
         captures, points = captures + more[0], points + more[1]
         ranges: dict[str, tuple[int, int | None]] = {}
         guards: list[ViolatedGuard] = []

@@ -74,16 +74,22 @@ def _last(probe: Probe, low: int, high: int, outcome: str, found: dict[int, Capt
 
 
 def large_captures(
-    record: Callable[[dict[str, int]], Captured], symbols: list[Symbol], fatal: tuple[type[Exception], ...]
+    record: Callable[[dict[str, int]], Captured], symbols: list[Symbol], others: list[Captured], fatal: tuple[type[Exception], ...]
 ) -> tuple[list[Captured], list[dict[str, int]]]:
-    """Recordings for large sizes of each symbol without an upper limit, and their points. Leaves out sizes for which the function fails.
+    """Recordings for large sizes of each symbol without an upper limit, and their points.
+
+    Leaves out sizes for which the function fails, and those beyond one for which it has other operators.
 
     Args:
         record: records the function at a point.
         symbols: those that differ.
+        others: recordings for other sizes.
         fatal: errors that are raised.
     """
     captures, points = [], []
+    counts = {len(c.recording.graph.nodes) for c in others}
+    if len(counts) > 1:
+        return captures, points
     hints = {s.name: s.hint for s in symbols}
     for i, s in enumerate(symbols):
         first_seconds = None
@@ -99,6 +105,8 @@ def large_captures(
             points.append(point)
             seconds = time.thread_time() - start
             first_seconds = seconds if first_seconds is None else first_seconds
+            if len(made.recording.graph.nodes) not in counts:
+                return captures, points
             if seconds > 3 * first_seconds + _MOST_SECONDS:
                 break
     return captures, points
