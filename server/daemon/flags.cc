@@ -363,8 +363,10 @@ void add_options(CLI::App& app, Flags* flags) {
       ->transform(CLI::AsSizeValue(false))
       ->type_name("SIZE")
       ->capture_default_str();
-  app.add_option("--model-send-timeout", flags->model_send_timeout,
-                 "seconds after which a stream of inference ends whose client does not read a response")
+  app.add_option(
+         "--model-send-timeout", flags->model_send_timeout,
+         "seconds after which a call of inference ends whose client does not read an answer, or a stream's response; "
+         "one second more for each 256 KiB")
       ->envname("TELETENSOR_MODEL_SEND_TIMEOUT")
       ->check(CLI::Range(0.1, 86400.0))
       ->type_name("SECONDS")

@@ -68,7 +68,7 @@ struct Flags {
   uint64_t model_memory = 0;         // bytes of all models; 0: no limit
   uint64_t model_request_limit = uint64_t{64} << 20;
   uint64_t model_inflight_limit = uint64_t{1} << 30;
-  double model_send_timeout = 60;                      // seconds until a stream's client takes a response
+  double model_send_timeout = 60;                      // seconds until a client takes an answer
   std::string model_converter = "teletensor convert";  // command, words separated by spaces
   std::filesystem::path model_cache;                   // of converted models; empty: the user's cache folder
   uint64_t model_cache_limit = uint64_t{64} << 30;     // bytes of it

@@ -128,6 +128,7 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::start(Options options, const
   }
   auto acceptor =
       std::make_unique<Acceptor>(*std::move(sockets), options.connections_per_address, options.tls != nullptr);
+  if (absl::Status status = acceptor->ok(); !status.ok()) return status;
   auto impl = std::make_unique<Impl>(std::move(acceptor), parts, std::move(exit));
   grpc::EnableDefaultHealthCheckService(false);  // OpenService answers health checks
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();

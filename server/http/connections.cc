@@ -125,6 +125,7 @@ HttpConnections::~HttpConnections() {
   }
   changed_.notify_all();
   slow_changed_.notify_all();
+  more_changed_.notify_all();
   eventfd_write(wake_.get(), 1);
   for (std::thread& thread : threads_) thread.join();
   {
@@ -381,7 +382,9 @@ HttpConnections::Progress HttpConnections::answer_request(uint64_t id, Connectio
     MutexLock lock(mutex_);
     (connection.is_slow ? slow_jobs_ : jobs_)
         .push_back({id, std::move(connection.text), connection.peer, connection.fd.get()});
-    (connection.is_slow ? slow_changed_ : changed_).notify_one();
+    // Threads that end when they are idle work only while the others have enough.
+    const bool needs_more = connection.is_slow && slow_jobs_.size() > static_cast<size_t>(idle_slow_);
+    (needs_more ? more_changed_ : connection.is_slow ? slow_changed_ : changed_).notify_one();
   }
   if (connection.is_slow) start_thread();
   return Progress::kAgain;  // advance() sees the step
@@ -389,7 +392,7 @@ HttpConnections::Progress HttpConnections::answer_request(uint64_t id, Connectio
 
 void HttpConnections::start_thread() {
   MutexLock lock(mutex_);
-  if (slow_jobs_.size() <= static_cast<size_t>(idle_slow_)) return;
+  if (slow_jobs_.size() <= static_cast<size_t>(idle_slow_ + idle_more_)) return;
   if (more_threads_.size() + static_cast<size_t>(options_.body_threads) >=
       static_cast<size_t>(options_.max_body_threads)) {
     return;
@@ -436,10 +439,10 @@ void HttpConnections::compute(bool is_slow) {
 void HttpConnections::compute_more(std::list<std::thread>::iterator own) {
   MutexLock lock(mutex_);
   for (;;) {
-    ++idle_slow_;
+    ++idle_more_;
     const auto end = Clock::now() + options_.thread_idle;
-    while (!stopping_ && slow_jobs_.empty() && Clock::now() < end) slow_changed_.wait_until(mutex_, end);
-    --idle_slow_;
+    while (!stopping_ && slow_jobs_.empty() && Clock::now() < end) more_changed_.wait_until(mutex_, end);
+    --idle_more_;
     if (stopping_ || slow_jobs_.empty()) break;
     compute_one(&slow_jobs_);
     if (slow_jobs_.empty()) {  // hundreds of threads must not keep one per core each
@@ -513,6 +516,8 @@ HttpConnections::Progress HttpConnections::send_answer(Connection& connection, u
   if (sent == kLater) return Progress::kLater;
   if (sent <= 0) return Progress::kClosed;
   connection.moved += static_cast<size_t>(sent);
+  connection.deadline +=
+      std::chrono::milliseconds(static_cast<size_t>(sent) * 1000 / std::max<size_t>(options_.body_rate, 1));
   if (connection.moved < connection.text.size()) return Progress::kAgain;
   answers_.remove(connection.address, connection.text.size());
   connection.text = {};

@@ -59,7 +59,7 @@ class HttpConnections {
     // Of all answers; more requests get the status 503. One address may have half of this and of body_bytes.
     size_t waiting_bytes = size_t{32} << 20;
     std::chrono::milliseconds receive_timeout{5'000};  // from accept() to the end of the headers
-    std::chrono::milliseconds send_timeout{20'000};    // of the answer
+    std::chrono::milliseconds send_timeout{20'000};    // of the answer, by which it may be later than body_rate
     std::chrono::milliseconds discard_timeout{1'000};  // until the peer closes the connection after the answer
     std::chrono::milliseconds body_timeout{60'000};    // from the end of the headers to that of the body
     std::chrono::milliseconds body_delay{10'000};      // by which a body may be later than body_rate
@@ -191,14 +191,15 @@ class HttpConnections {
   FileDescriptor epoll_;
   FileDescriptor wake_;  // an eventfd: a result is ready, or the object is being destroyed
   Mutex mutex_;
-  CondVar changed_, slow_changed_;
+  CondVar changed_, slow_changed_, more_changed_;  // the last: for more_threads_
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<bool> finishing_{false};
   bool is_finishing_ = false;              // of the serving thread
   std::atomic<size_t> open_{0}, busy_{0};  // connections; those with a request
   std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_), slow_jobs_ ABSL_GUARDED_BY(mutex_);  // at most one per connection
   std::vector<Result> results_ ABSL_GUARDED_BY(mutex_);
-  int idle_slow_ ABSL_GUARDED_BY(mutex_) = 0;                    // threads for bodies that wait for a request
+  // Threads for bodies that wait for a request: of body_threads, and beyond.
+  int idle_slow_ ABSL_GUARDED_BY(mutex_) = 0, idle_more_ ABSL_GUARDED_BY(mutex_) = 0;
   std::list<std::thread> more_threads_ ABSL_GUARDED_BY(mutex_);  // beyond body_threads
   std::list<std::thread> ended_threads_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;

@@ -3,6 +3,7 @@
 #include <google/protobuf/util/json_util.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -200,7 +201,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::start(const Address& add
     options.max_body_threads = static_cast<int>(kInferenceConnections);
     options.body_bytes = std::min<uint64_t>(sources.inference->options().inflight_bytes, kMaxBodies);
     // Those of inference count among the requests in progress, with a share of each caller, and reach no limit here.
-    options.waiting_bytes = 2 * sources.inference->options().inflight_bytes;
+    options.waiting_bytes = 2 * std::min<uint64_t>(sources.inference->options().inflight_bytes, SIZE_MAX / 2);
   }
   auto admit = [&impl = *impl, &audit = sources.audit](absl::string_view head, const std::string& peer,
                                                        bool certified) {

@@ -215,7 +215,9 @@ HttpConnections::Reply InferencePaths::answer(const std::string& request, const 
   rest.is_local = rest.address == "127.0.0.1";
   rest.is_cancelled = is_cancelled;
   RestResponse response = answer_rest(server_, rest);
-  return {text_of(response, head.keeps_open), std::make_shared<Inflight>(std::move(response.charged))};
+  std::string text = text_of(response, head.keeps_open);
+  return {std::move(text), std::make_shared<InferenceServer::Kept>(
+                               InferenceServer::Kept{std::move(response.charged), std::move(response.place)})};
 }
 
 }  // namespace tt::server

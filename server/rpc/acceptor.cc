@@ -114,6 +114,11 @@ Acceptor::Acceptor(std::vector<ListeningSocket> sockets, size_t per_address, boo
       silent_(epoll_create1(EPOLL_CLOEXEC)),
       calling_(epoll_create1(EPOLL_CLOEXEC)) {}
 
+absl::Status Acceptor::ok() const {
+  if (wake_ >= 0 && silent_ >= 0 && calling_ >= 0) return absl::OkStatus();
+  return absl::ResourceExhaustedError("no file descriptors to watch connections");
+}
+
 Acceptor::~Acceptor() {
   stop();
   close(calling_);

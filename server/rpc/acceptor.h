@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "base/mutex.h"
 #include "server/rpc/listening_sockets.h"
 
@@ -37,9 +38,11 @@ class Acceptor {
   };
 
   // Accepts the connections of `sockets` after start(). `per_address` limits the number of TCP connections from one
-  // address. `tls`: TCP connections use TLS.
+  // address. `tls`: TCP connections use TLS. Check ok() before start().
   Acceptor(std::vector<ListeningSocket> sockets, size_t per_address, bool tls);
   ~Acceptor();  // calls stop()
+  // RESOURCE_EXHAUSTED if there were no file descriptors for what watches the connections.
+  absl::Status ok() const;
 
   // Starts passing accepted connections to `sinks`, until stop(). A sink that no connection uses may be null. `paused`:
   // not before resume().

@@ -53,8 +53,9 @@ CallAdmission::Slot::~Slot() {
 }
 
 // The reference keeps the call valid as long as it may be cancelled, even after gRPC has released it.
-CallAdmission::Deadline::Deadline(CallAdmission& admission, grpc_call* call, std::chrono::milliseconds timeout)
-    : admission_(admission), call_(call) {
+CallAdmission::Deadline::Deadline(CallAdmission& admission, grpc_call* call, std::chrono::milliseconds timeout,
+                                  const char* message)
+    : admission_(admission), call_(call), message_(message) {
   grpc_call_ref(call_);
   MutexLock lock(admission_.mutex_);
   position_ = admission_.deadlines_.emplace(Clock::now() + timeout, this);
@@ -147,9 +148,7 @@ void CallAdmission::watch() {
       deadlines_.erase(first);
       deadline.admission_.mutex_.assume_held();  // is this object's mutex_
       deadline.pending_ = false;
-      grpc_call_cancel_with_status(deadline.call_, GRPC_STATUS_DEADLINE_EXCEEDED,
-                                   "the request did not arrive, or a response was not read, within the deadline",
-                                   nullptr);
+      grpc_call_cancel_with_status(deadline.call_, GRPC_STATUS_DEADLINE_EXCEEDED, deadline.message_, nullptr);
     }
   }
 }

@@ -32,6 +32,11 @@ class CallAdmission {
   static constexpr std::chrono::milliseconds kRequestTimeout{5'000};
   // Maximum time until an upload's first chunk arrives, which may have megabytes.
   static constexpr std::chrono::milliseconds kChunkTimeout{60'000};
+  // Time until an answer has been sent: more than `timeout` as far as a client needs that reads kSendRate.
+  static constexpr uint64_t kSendRate = uint64_t{256} << 10;  // bytes per second
+  static std::chrono::milliseconds time_to_send(std::chrono::milliseconds timeout, uint64_t bytes) {
+    return timeout + std::chrono::milliseconds(bytes / kSendRate * 1000);
+  }
   // Maximum number of threads that all quotas together can use, plus threads for calls that are being refused.
   static int max_threads();
 
@@ -50,10 +55,12 @@ class CallAdmission {
     std::string holder_;
   };
 
-  // Cancels `call` with DEADLINE_EXCEEDED after `timeout`, unless the Deadline is destroyed first.
+  // Cancels `call` with DEADLINE_EXCEEDED and a message, a literal, after `timeout`, unless the Deadline is destroyed
+  // first.
   class Deadline {
    public:
-    Deadline(CallAdmission& admission, grpc_call* call, std::chrono::milliseconds timeout = kRequestTimeout);
+    Deadline(CallAdmission& admission, grpc_call* call, std::chrono::milliseconds timeout = kRequestTimeout,
+             const char* message = "the request did not arrive, or a response was not read, within the deadline");
     ~Deadline();
     Deadline(const Deadline&) = delete;
     Deadline& operator=(const Deadline&) = delete;
@@ -62,6 +69,7 @@ class CallAdmission {
     friend class CallAdmission;
     CallAdmission& admission_;
     grpc_call* const call_;
+    const char* const message_;
     bool pending_ ABSL_GUARDED_BY(admission_.mutex_) = true;
     // Valid while pending_.
     std::multimap<Clock::time_point, Deadline*>::iterator position_ ABSL_GUARDED_BY(admission_.mutex_);

@@ -35,7 +35,9 @@ class HealthCheckReactor final : public grpc::ServerGenericBidiReactor {
 // request and no more.
 class HealthWatchReactor final : public grpc::ServerGenericBidiReactor {
  public:
-  HealthWatchReactor(CallAdmission& admission, grpc_call* call) : deadline_(std::in_place, admission, call) {
+  HealthWatchReactor(CallAdmission& admission, grpc_call* call)
+      : deadline_(std::in_place, admission, call, CallAdmission::kRequestTimeout,
+                  "expected the end of the client's stream after the request of a health watch") {
     StartWrite(&answer_);
     StartRead(&request_);
   }

@@ -42,8 +42,9 @@ absl::StatusOr<std::unique_ptr<distributed::ConnectionGate>> open_peer_gate(cons
   std::vector<Address> addresses = {*parsed};
   absl::StatusOr<std::vector<ListeningSocket>> sockets = open_listening_sockets(&addresses);
   if (!sockets.ok()) return absl::UnavailableError(sockets.status().message());
-  return std::make_unique<PeerGate>(std::make_unique<Acceptor>(*std::move(sockets), kPerAddress, tls),
-                                    std::atoi(addresses[0].port.c_str()), tls);
+  auto acceptor = std::make_unique<Acceptor>(*std::move(sockets), kPerAddress, tls);
+  if (absl::Status status = acceptor->ok(); !status.ok()) return status;
+  return std::make_unique<PeerGate>(std::move(acceptor), std::atoi(addresses[0].port.c_str()), tls);
 }
 
 }  // namespace tt::server

@@ -26,8 +26,9 @@ inline constexpr size_t kMaxRequestBytes = size_t{64} << 10;
 struct RequestLimits {
   size_t bytes = kMaxRequestBytes;
   std::chrono::milliseconds timeout = CallAdmission::kRequestTimeout;  // until it has arrived
-  bool authenticates = true;                       // whether an accepted call shows that its peer has a token
-  std::chrono::milliseconds send_timeout{60'000};  // until the answer has been sent
+  bool authenticates = true;  // whether an accepted call shows that its peer has a token
+  // Until a small answer has been sent; larger ones have more time (CallAdmission::time_to_send).
+  std::chrono::milliseconds send_timeout = CallAdmission::kRequestTimeout;
 };
 
 // Reads the request of an admitted call with a stream of replies.
@@ -46,6 +47,9 @@ absl::Status parse_request(grpc::ByteBuffer* bytes, Request* request) {
   if (grpc::SerializationTraits<Request>::Deserialize(bytes, request).ok()) return absl::OkStatus();
   return absl::InvalidArgumentError("the request is malformed");
 }
+
+inline size_t bytes_of(const grpc::ByteBuffer& reply) { return reply.Length(); }
+inline size_t bytes_of(const google::protobuf::Message& reply) { return reply.ByteSizeLong(); }
 
 // The handler that unary_handler_of_bytes() returns.
 template <typename Reply>
@@ -95,7 +99,8 @@ class UnaryHandler final : public grpc::internal::MethodHandler {
     grpc::Status result = run_(context, &request, &reply);
     // Sent together with the status: one packet, one system call, and one wake-up of the client.
     if (result.ok()) stream->Write(reply, grpc::WriteOptions().set_last_message());
-    call->sending.emplace(admission_, context->c_call(), limits_.send_timeout);
+    call->sending.emplace(admission_, context->c_call(),
+                          CallAdmission::time_to_send(limits_.send_timeout, bytes_of(reply)));
     return result;
   }
 

@@ -71,11 +71,13 @@ uint64_t shared_bytes(const inference::ModelInferRequest& request) {
 
 }  // namespace
 
-absl::StatusOr<InferenceServer::Inflight> InferenceServer::begin_shared(const inference::ModelInferRequest& request) {
+absl::StatusOr<InferenceServer::Inflight> InferenceServer::begin_shared(const Principal& caller,
+                                                                        const std::string& address,
+                                                                        const inference::ModelInferRequest& request) {
   const uint64_t bytes = shared_bytes(request);
-  if (bytes <= options_.request_bytes) return begin(bytes);
-  return absl::ResourceExhaustedError(absl::StrCat("[ModelInfer] expected inputs in shared memory of at most ",
-                                                   options_.request_bytes, " bytes, got ", bytes));
+  if (bytes <= options_.request_bytes) return begin(bytes, charged_caller(caller, address), InflightUse::kRequest);
+  return absl::OutOfRangeError(absl::StrCat("[ModelInfer] expected inputs in shared memory of at most ",
+                                            options_.request_bytes, " bytes, got ", bytes));
 }
 
 std::string InferenceServer::charged_caller(const Principal& caller, absl::string_view address) {
@@ -278,17 +280,18 @@ absl::Status InferenceServer::describe(const inference::LogSettingsRequest& requ
 }
 
 absl::StatusOr<ModelShares::Place> InferenceServer::enter(const ModelVersion& version, const InferRequest& request) {
-  return (request.transport == Transport::kRest ? rest_places_ : grpc_places_).enter(version.name(), request.address);
+  return (request.transport == Transport::kRest ? rest_places_ : grpc_places_)->enter(version.name(), request.address);
 }
 
 absl::Status InferenceServer::infer(const Principal& caller, const inference::ModelInferRequest& request,
                                     InferRequest limits, inference::ModelInferResponse* reply,
-                                    absl::FunctionRef<absl::Status()> finish) {
+                                    ModelShares::Place* place, absl::FunctionRef<absl::Status()> finish) {
   const auto version = find(caller, request.model_name(), request.model_version());
   if (!version.ok()) return version.status();
-  const absl::StatusOr<ModelShares::Place> place = enter(**version, limits);
-  if (!place.ok()) return place.status();
-  const absl::StatusOr<Inflight> shared = begin_shared(request);
+  absl::StatusOr<ModelShares::Place> entered = enter(**version, limits);
+  if (!entered.ok()) return entered.status();
+  *place = *std::move(entered);
+  const absl::StatusOr<Inflight> shared = begin_shared(caller, limits.address, request);
   if (!shared.ok()) return shared.status();
   if (absl::Status status = read_request_message(request, caller.name, regions(), &limits); !status.ok()) {
     return status;
@@ -328,7 +331,7 @@ absl::Status InferenceServer::stream(const Principal& caller, const inference::M
   if (!version.ok()) return version.status();
   const absl::StatusOr<ModelShares::Place> place = enter(**version, limits);
   if (!place.ok()) return place.status();
-  const absl::StatusOr<Inflight> shared = begin_shared(request);
+  const absl::StatusOr<Inflight> shared = begin_shared(caller, limits.address, request);
   if (!shared.ok()) return shared.status();
   if (absl::Status status = read_request_message(request, caller.name, regions(), &limits); !status.ok()) {
     return status;

@@ -44,7 +44,9 @@ class InferenceServer {
       : repository_(repository),
         auth_(auth),
         options_(options),
-        inflight_(std::make_shared<InflightBytes>(options.inflight_bytes)) {}
+        inflight_(std::make_shared<InflightBytes>(options.inflight_bytes)),
+        grpc_places_(std::make_shared<ModelShares>(kGrpcPlaces, kGrpcPlaces / 2)),
+        rest_places_(std::make_shared<ModelShares>(kRestPlaces, kRestPlaces / 2)) {}
 
   const Options& options() const { return options_; }
   ModelRepository& repository() { return repository_; }
@@ -57,15 +59,25 @@ class InferenceServer {
   absl::StatusOr<Principal> caller(const Auth::Credentials& credentials, Right right) const;
 
   using Inflight = tt::server::Inflight;
-  // RESOURCE_EXHAUSTED if requests in progress would have too many bytes; with a caller, as InflightBytes has it.
-  absl::StatusOr<Inflight> begin(uint64_t bytes, absl::string_view caller = "") {
-    return inflight_->begin(bytes, caller);
+  // What an answer keeps until it has been sent: the count of its memory, and the place of its request.
+  struct Kept {
+    Inflight charged;
+    ModelShares::Place place;
+  };
+  // See InflightBytes.
+  absl::StatusOr<Inflight> begin(uint64_t bytes, absl::string_view caller = "",
+                                 InflightUse use = InflightUse::kAnswer) {
+    return inflight_->begin(bytes, caller, use);
+  }
+  // A place for a stream over gRPC, which it needs also between its requests.
+  absl::StatusOr<ModelShares::Place> begin_stream(const std::string& address) {
+    return grpc_places_->enter("", address);
   }
   // Counts the memory of an answer to `caller` while `charged` exists, which is replaced. OUT_OF_RANGE if there would
   // be no room for it if it were alone, so that sending the request again is useless, else as begin(). `more` bytes are
   // the most that parts of unknown sizes take; they are counted as far as the whole is at most half of inflight_bytes.
   absl::Status begin_answer(uint64_t bytes, Inflight* charged, uint64_t more = 0, absl::string_view caller = "");
-  // Who is charged for answers: the principal, or without one the address.
+  // Who is charged for requests and answers: the principal, or without one the address.
   static std::string charged_caller(const Principal& caller, absl::string_view address);
 
   // A request's bytes, at most `max_bytes`, of which `parts` are the compressed form. They are counted while `charged`
@@ -99,12 +111,14 @@ class InferenceServer {
   absl::Status describe(const inference::LogSettingsRequest& request, inference::LogSettingsResponse* reply) const;
 
   // Runs a request. `limits` has when the request's time ends, and how memory for the answer is reserved: of outputs
-  // that the reply contains, not of those in shared memory. The rest is read from `request`. `finish` is called when
+  // that the reply contains, not of those in shared memory. The rest is read from `request`. `place` gets the request's
+  // place among those of its transport, which should be kept until the answer has been sent. `finish` is called when
   // the reply is complete, before the states of a sequence change: an error ends the request, and the states stay as
   // they were. It must not throw.
   absl::Status infer(
       const Principal& caller, const inference::ModelInferRequest& request, InferRequest limits,
-      inference::ModelInferResponse* reply, absl::FunctionRef<absl::Status()> finish = [] { return absl::OkStatus(); });
+      inference::ModelInferResponse* reply, ModelShares::Place* place,
+      absl::FunctionRef<absl::Status()> finish = [] { return absl::OkStatus(); });
   // The same for a model with any number of responses: calls `send` for each, which may move from it. Memory is
   // reserved for models with one response.
   absl::Status stream(const Principal& caller, const inference::ModelInferRequest& request, InferRequest limits,
@@ -118,14 +132,15 @@ class InferenceServer {
   // A place for a request among those of its transport.
   absl::StatusOr<ModelShares::Place> enter(const ModelVersion& version, const InferRequest& request);
   // As begin(), for what a request's inputs have in shared memory.
-  absl::StatusOr<Inflight> begin_shared(const inference::ModelInferRequest& request);
+  absl::StatusOr<Inflight> begin_shared(const Principal& caller, const std::string& address,
+                                        const inference::ModelInferRequest& request);
 
   ModelRepository& repository_;
   const Auth& auth_;
   const Options options_;
   SharedRegions regions_;
   const std::shared_ptr<InflightBytes> inflight_;
-  ModelShares grpc_places_{kGrpcPlaces, kGrpcPlaces / 2}, rest_places_{kRestPlaces, kRestPlaces / 2};
+  const std::shared_ptr<ModelShares> grpc_places_, rest_places_;
 };
 
 }  // namespace tt::server

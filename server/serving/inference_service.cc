@@ -25,7 +25,7 @@ bool is_local(const grpc::ServerContext& context) {
   return address == "unix" || address == "127.0.0.1";
 }
 
-// Who is charged for answers.
+// Who is charged for requests and answers.
 std::string caller_of(const grpc::ServerContext& context, const Principal& caller) {
   return InferenceServer::charged_caller(caller, address_of(context.peer()));
 }
@@ -77,31 +77,32 @@ ContentCoding answer_coding(const grpc::ServerContext& context, ContentCoding re
   return accepted_coding(accepted);
 }
 
-// Bytes that gRPC sends, and the count of their memory, which ends with them.
+// Bytes that gRPC sends, and what is kept as long as they.
 struct Sent {
   std::string bytes;
-  InferenceServer::Inflight charged;
+  InferenceServer::Kept kept;
 };
 
-grpc::ByteBuffer buffer_of(std::string bytes, InferenceServer::Inflight charged) {
-  charged.shrink(bytes.size());  // the message that it was made of is gone
-  auto* sent = new Sent{std::move(bytes), std::move(charged)};
+grpc::ByteBuffer buffer_of(std::string bytes, InferenceServer::Kept kept) {
+  kept.charged.shrink(bytes.size());  // the message that it was made of is gone
+  auto* sent = new Sent{std::move(bytes), std::move(kept)};
   const grpc::Slice slice(
       sent->bytes.data(), sent->bytes.size(), [](void* each) { delete static_cast<Sent*>(each); }, sent);
   return grpc::ByteBuffer(&slice, 1);
 }
 
-// The message of an answer to `caller`, compressed if there is room for that. `charged` counts the answer's memory.
+// The message of an answer to `caller`, compressed if there is room for that. `kept` counts the answer's memory.
 // Clears `reply`.
 grpc::ByteBuffer message_of(InferenceServer& server, ContentCoding coding, absl::string_view caller,
-                            google::protobuf::Message* reply, InferenceServer::Inflight charged) {
+                            google::protobuf::Message* reply, InferenceServer::Kept kept) {
   std::string bytes = reply->SerializeAsString();
   reply->Clear();
-  if (coding == ContentCoding::kIdentity) return buffer_of(std::move(bytes), std::move(charged));
+  if (coding == ContentCoding::kIdentity) return buffer_of(std::move(bytes), std::move(kept));
   absl::StatusOr<InferenceServer::Inflight> inflight = server.begin(compressed_bound(bytes.size()), caller);
   std::string small = inflight.ok() ? compressed(coding, bytes) : "";
-  if (small.empty() || small.size() >= bytes.size()) return buffer_of(std::move(bytes), std::move(charged));
-  grpc::ByteBuffer buffer = buffer_of(std::move(small), *std::move(inflight));
+  if (small.empty() || small.size() >= bytes.size()) return buffer_of(std::move(bytes), std::move(kept));
+  kept.charged = *std::move(inflight);
+  grpc::ByteBuffer buffer = buffer_of(std::move(small), std::move(kept));
   MessageCoding(&buffer).set_coding(coding);
   return buffer;
 }
@@ -181,7 +182,7 @@ void InferenceService::add(
       status = server_.begin_answer(kCopies * size, &answered, 0, charged_caller);
     }
     if (status.ok()) {
-      *reply = answer(context, answer_coding(*context, coding), charged_caller, &message, std::move(answered));
+      *reply = answer(context, answer_coding(*context, coding), charged_caller, &message, {std::move(answered), {}});
     }
     return to_grpc(status);
   };
@@ -189,7 +190,6 @@ void InferenceService::add(
   const bool is_probe = right == Right::kNone;
   RequestLimits own = limits;
   own.authenticates = !is_probe;
-  own.send_timeout = server_.options().send_timeout;
   const auto kind = is_probe ? CallAdmission::Kind::kReflection : CallAdmission::Kind::kInference;
   MarkMethodStreamed(index, unary_handler_of_bytes<grpc::ByteBuffer>(admission_, kind, check, handle, own));
 }
@@ -277,8 +277,8 @@ InferenceService::InferenceService(InferenceServer& server, CallAdmission& admis
 }
 
 grpc::ByteBuffer InferenceService::answer(grpc::ServerContext* context, ContentCoding coding, absl::string_view caller,
-                                          google::protobuf::Message* reply, InferenceServer::Inflight charged) {
-  grpc::ByteBuffer message = message_of(server_, coding, caller, reply, std::move(charged));
+                                          google::protobuf::Message* reply, InferenceServer::Kept kept) {
+  grpc::ByteBuffer message = message_of(server_, coding, caller, reply, std::move(kept));
   const ContentCoding own = MessageCoding(&message).coding();
   if (own != ContentCoding::kIdentity) context->set_compression_algorithm(MessageCoding::compression_of(own));
   return message;
@@ -305,18 +305,21 @@ grpc::Status InferenceService::infer(grpc::ServerContext* context, grpc::ByteBuf
   const ContentCoding coding = MessageCoding(bytes).coding();
   absl::Status status = decompress(server_, coding, bytes, server_.options().request_bytes, &charged);
   if (!status.ok()) return to_grpc(status);
-  const absl::StatusOr<InferenceServer::Inflight> inflight = server_.begin(parsed_bytes(*bytes));
-  if (!inflight.ok()) return to_grpc(inflight.status());
-  ModelInferRequest request;
-  if (status = parse_request(bytes, &request); !status.ok()) return to_grpc(status);
   InferRequest limits = limits_of(*context, server_.options());
   InferenceServer::Inflight answered;
   const std::string charged_caller = InferenceServer::charged_caller(*caller, limits.address);
+  const auto inflight = server_.begin(parsed_bytes(*bytes), charged_caller, InflightUse::kRequest);
+  if (!inflight.ok()) return to_grpc(inflight.status());
+  ModelInferRequest request;
+  if (status = parse_request(bytes, &request); !status.ok()) return to_grpc(status);
+  charged = {};  // parsing clears `bytes`
   limits.reserve = [&](absl::Span<const InferOutput> outputs) { return reserve(outputs, charged_caller, &answered); };
   ModelInferResponse message;
-  status = server_.infer(*caller, request, std::move(limits), &message);
+  ModelShares::Place place;
+  status = server_.infer(*caller, request, std::move(limits), &message, &place);
   if (status.ok()) {
-    *reply = answer(context, answer_coding(*context, coding), charged_caller, &message, std::move(answered));
+    *reply = answer(context, answer_coding(*context, coding), charged_caller, &message,
+                    {std::move(answered), std::move(place)});
   }
   return to_grpc(status);
 }
@@ -332,9 +335,10 @@ absl::Status InferenceService::answer_one(const Principal& caller, StreamedCall*
   if (!call->coding) call->coding = answer_coding(*call->context, coding);
   absl::Status status = decompress(server_, coding, bytes, server_.options().request_bytes, &charged);
   if (!status.ok()) return status;
-  const absl::StatusOr<InferenceServer::Inflight> inflight = server_.begin(parsed_bytes(*bytes));
+  const auto inflight = server_.begin(parsed_bytes(*bytes), call->caller, InflightUse::kRequest);
   if (!inflight.ok()) return inflight.status();
   if (status = parse_request(bytes, request); !status.ok()) return status;
+  charged = {};  // parsing clears `bytes`
   InferRequest limits = limits_of(*call->context, server_.options());
   InferenceServer::Inflight answered;
   limits.reserve = [&](absl::Span<const InferOutput> outputs) { return reserve(outputs, call->caller, &answered); };
@@ -352,9 +356,10 @@ bool InferenceService::send(StreamedCall* call, ModelStreamInferResponse* respon
     call->context->set_compression_algorithm(MessageCoding::compression_of(coding));
   }
   call->has_sent = true;
-  const grpc::ByteBuffer message = message_of(server_, coding, call->caller, response, std::move(charged));
+  const grpc::ByteBuffer message = message_of(server_, coding, call->caller, response, {std::move(charged), {}});
   // A client that does not read would keep the answer's memory from all others.
-  const CallAdmission::Deadline deadline(admission_, call->context->c_call(), server_.options().send_timeout);
+  const CallAdmission::Deadline deadline(admission_, call->context->c_call(),
+                                         CallAdmission::time_to_send(server_.options().send_timeout, message.Length()));
   return call->stream->Write(message, grpc::WriteOptions().set_no_compression());
 }
 
@@ -363,6 +368,8 @@ grpc::Status InferenceService::stream(grpc::ServerContext* context, Stream* stre
   if (!caller.ok()) return admission_.refuse(*context, caller.status());
   const absl::StatusOr<CallAdmission::Slot> slot = admission_.admit(CallAdmission::Kind::kInference, *context);
   if (!slot.ok()) return admission_.refuse(*context, slot.status());
+  const absl::StatusOr<ModelShares::Place> place = server_.begin_stream(address_of(context->peer()));
+  if (!place.ok()) return admission_.refuse(*context, place.status());
   StreamedCall call{context, stream, caller_of(*context, *caller)};
   grpc::ByteBuffer bytes;
   while (stream->Read(&bytes)) {

@@ -32,7 +32,7 @@ class InferenceService final : public inference::GRPCInferenceService::Service {
            const RequestLimits& limits = {});
   // The message of an answer, which replaces `reply`, compressed if `coding` says so and there is room for that.
   grpc::ByteBuffer answer(grpc::ServerContext* context, ContentCoding coding, absl::string_view caller,
-                          google::protobuf::Message* reply, InferenceServer::Inflight charged);
+                          google::protobuf::Message* reply, InferenceServer::Kept kept);
   absl::Status reserve(absl::Span<const InferOutput> outputs, absl::string_view caller,
                        InferenceServer::Inflight* charged);
   // Requests are parsed once there is room for them among those in progress.

@@ -1,14 +1,13 @@
 #include "server/serving/inflight.h"
 
-#include <algorithm>
-
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
 namespace tt::server {
 namespace {
 
-// Answers of at most this part of the limit do not count for their callers: the number of calls limits them.
+// Requests and answers of at most this part of the limit do not count for their callers: the number of calls limits
+// them.
 constexpr uint64_t kSmallParts = uint64_t{1} << 14;
 
 }  // namespace
@@ -19,46 +18,60 @@ Inflight& Inflight::operator=(Inflight&& other) noexcept {
   all_ = std::move(other.all_);
   bytes_ = other.bytes_;
   caller_ = std::move(other.caller_);
+  use_ = other.use_;
   return *this;
 }
 
 void Inflight::release() {
-  if (all_ != nullptr) all_->release(bytes_, caller_);
+  if (all_ != nullptr) all_->release(bytes_, caller_, use_);
   all_ = nullptr;
 }
 
 void Inflight::shrink(uint64_t bytes) {
   if (all_ == nullptr || bytes >= bytes_) return;
-  all_->release(bytes_ - bytes, caller_);
+  all_->release(bytes_ - bytes, caller_, use_);
   bytes_ = bytes;
 }
 
-absl::StatusOr<Inflight> InflightBytes::begin(uint64_t bytes, absl::string_view caller) {
-  Inflight inflight(shared_from_this(), bytes, std::string());
+absl::StatusOr<Inflight> InflightBytes::begin(uint64_t bytes, absl::string_view caller, InflightUse use) {
+  const bool is_request = use == InflightUse::kRequest;
+  if (bytes > limit_) {
+    return absl::OutOfRangeError(absl::StrCat("[ModelInfer] expected ", is_request ? "a request" : "an answer",
+                                              " that takes at most ", limit_, " bytes of memory, got one of ", bytes));
+  }
+  Inflight inflight(shared_from_this(), bytes);
   if (all_.fetch_add(bytes, std::memory_order_relaxed) + bytes > limit_) {
     return absl::ResourceExhaustedError(absl::StrCat("[ModelInfer] expected requests in progress of at most ", limit_,
                                                      " bytes together; try again later"));
   }
   if (caller.empty() || bytes <= limit_ / kSmallParts) return inflight;
+  const uint64_t half = limit_ / 2;
   MutexLock lock(mutex_);
-  uint64_t& own = answers_[std::string(caller)];
-  if (own != 0 && bytes > limit_ / 2 - std::min(own, limit_ / 2)) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("[ModelInfer] expected answers that one caller has not read of at most ", limit_ / 2,
-                     " bytes together, got ", own, " and one of ", bytes, "; try again later"));
+  Held& held = held_[std::string(caller)];
+  uint64_t& own = held.of(use);
+  // What needs more than half waits only until the others have at most that, so that it does not wait forever.
+  const bool fits_half = own <= half && (bytes > half || bytes <= half - own);
+  const uint64_t together = held.requests + held.answers;  // not more than limit_, which all of them have
+  const bool fits_both = bytes > half || (together <= limit_ - limit_ / 4 && bytes <= limit_ - limit_ / 4 - together);
+  if (own != 0 && !(fits_half && fits_both)) {
+    return absl::ResourceExhaustedError(absl::StrCat("[ModelInfer] expected ", is_request ? "requests" : "answers",
+                                                     " of one caller that are in progress or not read of at most ",
+                                                     half, " bytes together, got ", own, " and one of ", bytes,
+                                                     "; try again later"));
   }
   own += bytes;
   inflight.caller_ = std::string(caller);
+  inflight.use_ = use;
   return inflight;
 }
 
-void InflightBytes::release(uint64_t bytes, const std::string& caller) {
+void InflightBytes::release(uint64_t bytes, const std::string& caller, InflightUse use) {
   all_.fetch_sub(bytes, std::memory_order_relaxed);
   if (caller.empty() || bytes == 0) return;
   MutexLock lock(mutex_);
-  const auto found = answers_.find(caller);
-  found->second -= bytes;
-  if (found->second == 0) answers_.erase(found);
+  const auto found = held_.find(caller);
+  found->second.of(use) -= bytes;
+  if (found->second.requests == 0 && found->second.answers == 0) held_.erase(found);
 }
 
 }  // namespace tt::server

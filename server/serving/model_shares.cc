@@ -8,7 +8,8 @@
 namespace tt::server {
 namespace {
 
-constexpr size_t kPerFree = 3;  // places of a model for each that is free
+constexpr size_t kPerFree = 3;    // places of a model for each that is free
+constexpr size_t kPerSpare = 32;  // places for each that only a model without requests may use
 
 }  // namespace
 
@@ -17,7 +18,8 @@ absl::StatusOr<ModelShares::Place> ModelShares::enter(const std::string& model, 
   Count& own = of_address_[address];
   const auto may_enter = [&](Count& count, size_t places) {
     const size_t free = places - std::min(places, count.all);
-    return count.of_model[model] < kPerFree * free;
+    const size_t own = count.of_model[model];
+    return own < kPerFree * free && (own == 0 || free > places / kPerSpare);
   };
   const bool enters = may_enter(all_, places_) && may_enter(own, address == "unix" ? places_ : places_of_address_);
   for (Count* count : {&all_, &own}) {
@@ -29,9 +31,13 @@ absl::StatusOr<ModelShares::Place> ModelShares::enter(const std::string& model, 
       count->of_model.erase(found);
     }
   }
-  if (enters) return Place(this, model, address);
+  if (enters) return Place(shared_from_this(), model, address);
   const size_t in_progress = all_.of_model.contains(model) ? all_.of_model[model] : 0;
   if (own.all == 0) of_address_.erase(address);
+  if (model.empty()) {
+    return absl::UnavailableError(absl::StrCat("[ModelStreamInfer] there are ", in_progress,
+                                               " streams in progress, their share of all places; try again later"));
+  }
   return absl::UnavailableError(absl::StrCat("[ModelInfer] the model has ", in_progress,
                                              " requests in progress, its share of the places of all models; try again "
                                              "later"));

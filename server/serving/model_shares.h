@@ -2,12 +2,14 @@
 //
 // A request may wait for long: for its batch, or for a sequence that may begin. One that waits occupies a thread and a
 // place of its address among those of its transport, so that without a limit the requests of one slow model would
-// leave no place for those of others. A model may use a place while it has at most three times as many as are free, so
-// that one model alone may have three quarters, and there is a place left for the first request of another one.
-// Thread-safe.
+// leave no place for those of others. A request keeps its place until its answer has been sent. A model may use a place
+// while it has less than three times as many as are free, so that one model alone may have three quarters. The last
+// places, one of each 32, are for the first requests of models that have none in progress: of up to so many models.
+// Streams have places of their own, with or without a request, under a model without a name. Thread-safe.
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -17,33 +19,35 @@
 
 namespace tt::server {
 
-class ModelShares {
+class ModelShares : public std::enable_shared_from_this<ModelShares> {
  public:
   // Places of all addresses, and of one. Clients on unix sockets have the address "unix", which may have all.
   ModelShares(size_t places, size_t places_of_address) : places_(places), places_of_address_(places_of_address) {}
 
-  // A place, until it is destroyed. Must not outlive the ModelShares.
+  // A place, until it is destroyed.
   class Place {
    public:
     Place() = default;
-    Place(Place&& other) noexcept
-        : shares_(std::exchange(other.shares_, nullptr)),
-          model_(std::move(other.model_)),
-          address_(std::move(other.address_)) {}
-    Place& operator=(Place&&) = delete;
+    Place(Place&&) noexcept = default;
+    Place& operator=(Place&& other) noexcept {
+      std::swap(shares_, other.shares_);
+      std::swap(model_, other.model_);
+      std::swap(address_, other.address_);
+      return *this;
+    }
     ~Place() {
       if (shares_ != nullptr) shares_->leave(model_, address_);
     }
 
    private:
     friend class ModelShares;
-    Place(ModelShares* shares, std::string model, std::string address)
-        : shares_(shares), model_(std::move(model)), address_(std::move(address)) {}
-    ModelShares* shares_ = nullptr;
+    Place(std::shared_ptr<ModelShares> shares, std::string model, std::string address)
+        : shares_(std::move(shares)), model_(std::move(model)), address_(std::move(address)) {}
+    std::shared_ptr<ModelShares> shares_;
     std::string model_, address_;
   };
 
-  // UNAVAILABLE if the model has its share of all places or of those of the address.
+  // UNAVAILABLE if the model has its share of all places or of those of the address. An empty model: a stream.
   absl::StatusOr<Place> enter(const std::string& model, const std::string& address);
 
  private:

@@ -293,6 +293,7 @@ RestResponse answer_compressed(InferenceServer& server, const Principal& caller,
   RestRequest plain = request;
   plain.coding = ContentCoding::kIdentity;
   plain.body = *body;
+  plain.contents = &charged;
   return answer(server, caller, plain);
 }
 

@@ -25,8 +25,9 @@ struct RestRequest {
   absl::string_view body;
   ContentCoding coding = ContentCoding::kIdentity;   // of the body; kUnknown only without one
   ContentCoding accepts = ContentCoding::kIdentity;  // for the response
-  bool is_local = false;                             // the caller is on this host
-  std::string address;                               // the caller's, as address_of() has it
+  Inflight* contents = nullptr;  // counts the body, if it was decompressed, until answer_infer() does
+  bool is_local = false;         // the caller is on this host
+  std::string address;           // the caller's, as address_of() has it
   std::function<bool()> is_cancelled;
 };
 
@@ -37,6 +38,7 @@ struct RestResponse {
   std::string body;
   ContentCoding coding = ContentCoding::kIdentity;  // of the body
   Inflight charged;                                 // counts the body, until it has been sent
+  ModelShares::Place place;                         // of the request, as long
 };
 
 // What a path needs, with any method.

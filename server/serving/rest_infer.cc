@@ -300,7 +300,10 @@ RestResponse answer_infer(InferenceServer& server, const Principal& caller, cons
   // Parsed JSON takes up to some 24 bytes for each in the text.
   constexpr uint64_t kJsonFactor = 24;
   const uint64_t json_bytes = std::min(wire.json_bytes, wire.body.size());
-  const absl::StatusOr<InferenceServer::Inflight> inflight = server.begin(wire.body.size() + kJsonFactor * json_bytes);
+  const std::string charged_caller = InferenceServer::charged_caller(caller, wire.address);
+  if (wire.contents != nullptr) *wire.contents = {};
+  const auto inflight =
+      server.begin(wire.body.size() + kJsonFactor * json_bytes, charged_caller, InflightUse::kRequest);
   require_ok(inflight.status());
   ReadBody read = read_body(wire);
   read.request.set_model_name(model);
@@ -312,7 +315,7 @@ RestResponse answer_infer(InferenceServer& server, const Principal& caller, cons
   limits.is_cancelled = wire.is_cancelled;
   limits.class_bytes = most_class_bytes(read, server.options().inflight_bytes);
   InferenceServer::Inflight answered;
-  const std::string charged_caller = InferenceServer::charged_caller(caller, wire.address);
+  ModelShares::Place place;
   limits.reserve = [&](absl::Span<const InferOutput> outputs) {
     const auto [bytes, more] = answer_bytes(outputs, read);
     return server.begin_answer(bytes, &answered, more, charged_caller);
@@ -329,8 +332,9 @@ RestResponse answer_infer(InferenceServer& server, const Principal& caller, cons
       return absl::InternalError("[infer] internal error");
     }
   };
-  require_ok(server.infer(caller, read.request, std::move(limits), &reply, finish));
+  require_ok(server.infer(caller, read.request, std::move(limits), &reply, &place, finish));
   response.charged = std::move(answered);
+  response.place = std::move(place);
   return response;
 }
 

@@ -1,7 +1,9 @@
 #include "server/serving/scheduler/batcher.h"
 
 #include <algorithm>
+#include <exception>
 #include <iterator>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -62,20 +64,20 @@ void Batcher::wake_head() {
 
 bool Batcher::hand_over() {
   if (idle_.empty() || queued_ == 0 || stopped_) return false;
-  const Clock::time_point now = Clock::now();
-  if (plan(now).ready > now) {
-    wake_head();
-    return false;
-  }
-  if (resting_ != 0) {
-    work_.notify_one();
-    return true;
-  }
-  if (threads_.size() >= options_.instances) return true;  // one of them is about to look at the queue
   try {
+    const Clock::time_point now = Clock::now();
+    if (plan(now).ready > now) {
+      wake_head();
+      return false;
+    }
+    if (resting_ != 0) {
+      work_.notify_one();
+      return true;
+    }
+    if (threads_.size() >= options_.instances) return true;  // one of them is about to look at the queue
     threads_.emplace_back([this] { run_queue(); });
     return true;
-  } catch (const std::system_error&) {  // the system has no thread
+  } catch (const std::exception&) {  // the system has no thread or no memory; the caller's batch must not be lost
     wake_head();
     return false;
   }
@@ -96,10 +98,13 @@ void Batcher::run_queue() {
   while (!stopped_) {
     if (!idle_.empty() && queued_ != 0) {
       const Clock::time_point now = Clock::now();
-      const Plan next = plan(now);
-      if (next.ready <= now) {
-        execute(next.batch, nullptr);
-        continue;
+      try {
+        const Plan next = plan(now);
+        if (next.ready <= now) {
+          execute(next.batch, nullptr);
+          continue;
+        }
+      } catch (const std::bad_alloc&) {  // one of the requests tries it, and fails
       }
       wake_head();
     }
@@ -151,6 +156,14 @@ Batcher::Plan Batcher::plan(Clock::time_point now) const {
 }
 
 void Batcher::execute(const std::vector<Job*>& batch, const Job* own) {
+  // A tree: each of the requests that wait wakes up two others. All of them leave run() by its way for done ones.
+  // Memory is allocated before anything changes: without it, nothing has happened.
+  std::vector<Job*> waiting;
+  waiting.reserve(batch.size());
+  std::copy_if(batch.begin(), batch.end(), std::back_inserter(waiting), [own](const Job* job) { return job != own; });
+  std::vector<std::shared_ptr<CondVar>> first;
+  first.reserve(kWakes);
+  for (size_t i = 0; (i + 1) * kWakes < waiting.size(); ++i) waiting[i]->wakes_.reserve(kWakes);
   const size_t instance = idle_.back();
   idle_.pop_back();
   const Clock::time_point now = Clock::now();
@@ -164,11 +177,6 @@ void Batcher::execute(const std::vector<Job*>& batch, const Job* own) {
   for (Job* job : batch) job->batch_rows = rows;
   batch.front()->is_first = true;
   hand_over();  // another instance may be free
-  // A tree: each of the requests that wait wakes up two others. All of them leave run() by its way for done ones.
-  std::vector<Job*> waiting;
-  waiting.reserve(batch.size());
-  std::copy_if(batch.begin(), batch.end(), std::back_inserter(waiting), [own](const Job* job) { return job != own; });
-  std::vector<std::shared_ptr<CondVar>> first;
   for (size_t i = 0; i < waiting.size(); ++i) {
     (i < kWakes ? first : waiting[i / kWakes - 1]->wakes_).push_back(waiting[i]->changed_);
   }
@@ -209,10 +217,10 @@ bool Batcher::wait(Job& job) {
         absl::DeadlineExceededError("[ModelInfer] the request's time has passed while it waited in the queue"));
   }
   if (now >= job.give_up && !job.is_delayed_) {
+    queues_[options_.levels].push_back(&job);  // first, because there may be no memory
     remove(job);
     job.is_delayed_ = true;
     ++queued_;
-    queues_[options_.levels].push_back(&job);
     wake_head();
   }
   Clock::time_point until = std::min(job.deadline, job.is_delayed_ ? Clock::time_point::max() : job.give_up);
@@ -244,6 +252,19 @@ absl::Status Batcher::run(Job& job) {
   job.arrived_ = Clock::now();
   queues_[job.level].push_back(&job);
   ++queued_;
+  try {
+    run_queued(job);
+  } catch (const std::bad_alloc&) {  // in plan() or execute(), before the request was taken
+    remove(job);
+    wake_head();
+    job.status = absl::ResourceExhaustedError("[ModelInfer] memory is exhausted");
+  }
+  lock.unlock();
+  for (const auto& changed : job.wakes_) changed->notify_all();
+  return job.status;
+}
+
+void Batcher::run_queued(Job& job) {
   if (head() != &job && !idle_.empty()) {  // the batch may be complete now
     const Plan next = plan(job.arrived_);
     const bool is_ready = next.ready <= job.arrived_ && job.arrived_ < std::min(job.give_up, job.deadline);
@@ -255,14 +276,10 @@ absl::Status Batcher::run(Job& job) {
   }
   for (;;) {
     switch (job.state_) {
-      case Job::State::kDone: {
-        lock.unlock();
-        for (const auto& changed : job.wakes_) changed->notify_all();
-        return job.status;
-      }
+      case Job::State::kDone: return;
       case Job::State::kTaken: job.changed_->wait(mutex_); break;
       case Job::State::kQueued:
-        if (!wait(job)) return job.status;
+        if (!wait(job)) return;
         break;
     }
   }

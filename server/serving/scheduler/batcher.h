@@ -103,6 +103,8 @@ class Batcher {
   // Executes a batch that may start on this thread, that of the request `own`, or makes a thread of the batcher do it.
   void start(const std::vector<Job*>& batch, const Job& own) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void run_queue();
+  // Executes batches until a request of the queue is done, or has left it with a status.
+  void run_queued(Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits for the request's turn or end. Returns false if it has left the queue with a status.
   bool wait(Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

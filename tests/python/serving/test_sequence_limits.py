@@ -205,7 +205,7 @@ def test_streams_that_are_not_read_end(served):
             time.sleep(0.2)
             return False
 
-    time.sleep(2)
+    time.sleep(1 + 16e6 / (256 << 10) + 2)  # the send timeout, and a second for each 256 KiB
     until(answered)
     try:
         done.set()

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -51,8 +52,8 @@ class Peer {
     }
   }
   // Everything until the connection's end, or until `end` if it is not empty; "hangs" if there is none, "reset" if it
-  // is reset.
-  std::string receive(absl::string_view end = "") {
+  // is reset. Waits for `pause` after each 4 KiB.
+  std::string receive(absl::string_view end = "", std::chrono::microseconds pause = {}) {
     std::string text;
     char bytes[4096];
     for (;;) {
@@ -60,6 +61,7 @@ class Peer {
       if (count == 0) return text;
       if (count < 0) return errno == EAGAIN ? "hangs" : "reset";
       text.append(bytes, static_cast<size_t>(count));
+      if (pause.count() != 0) std::this_thread::sleep_for(pause);
       if (!end.empty() && absl::EndsWith(text, end)) return text;
     }
   }
@@ -235,6 +237,30 @@ TEST_F(HttpConnectionsTest, RequestsThatWaitHaveThreadsOfTheirOwn) {
   for (int i = 0; i < 3; ++i) EXPECT_THAT(request("POST 1 \r\n\r\nx"), StartsWith("answer"));
 }
 
+// Threads of this process.
+size_t threads() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<size_t>(std::distance(begin(tasks), end(tasks)));
+}
+
+TEST_F(HttpConnectionsTest, FurtherThreadsEndUnderLightLoad) {
+  start({.body_threads = 2, .max_body_threads = 16, .thread_idle = std::chrono::milliseconds(500)});
+  const size_t before = threads();
+  std::vector<std::unique_ptr<Peer>> held;
+  for (int i = 1; i <= 12; ++i) {
+    held.push_back(std::make_unique<Peer>(address_));
+    held.back()->send("POST 1 /held \r\n\r\nx");
+    await_held(i);
+  }
+  EXPECT_EQ(threads(), before + 10);
+  release();
+  for (const auto& peer : held) EXPECT_THAT(peer->receive(), StartsWith("answer"));
+  EXPECT_TRUE(testing::wait_until([&] {  // one request after the other, each of which could keep a thread for 500 ms
+    EXPECT_THAT(request("POST 1 \r\n\r\nx"), StartsWith("answer"));
+    return threads() == before;
+  }));
+}
+
 TEST_F(HttpConnectionsTest, AnswersFurtherRequestsOfAConnectionThatStaysOpen) {
   start({.idle_timeout = std::chrono::milliseconds(100), .body_threads = 1});
   Peer peer(address_);
@@ -332,6 +358,13 @@ TEST_F(HttpConnectionsTest, PeersThatDoNotReadAreClosed) {
   const std::string received = slow.receive();
   EXPECT_NE(received, "hangs");
   EXPECT_LT(received.size(), kLarge);
+}
+
+TEST_F(HttpConnectionsTest, PeersThatReadSteadilyHaveTime) {
+  start({.send_timeout = std::chrono::milliseconds(500), .body_rate = size_t{8} << 20});
+  Peer slow(address_);
+  slow.send("GET /large HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(slow.receive("", std::chrono::microseconds(150)).size(), kLarge);  // in more than a second
 }
 
 TEST_F(HttpConnectionsTest, StopsWithOpenConnections) {

@@ -42,9 +42,45 @@ TEST(InflightBytes, ACallerHasHalf) {
     moved = Inflight();
     EXPECT_TRUE(bytes->begin(500, "a").ok());
   }
-  EXPECT_TRUE(bytes->begin(900, "a").ok());  // one answer, if there is room
-  EXPECT_FALSE(bytes->begin(1001, "a").ok());
+  EXPECT_TRUE(bytes->begin(900, "a").ok());                                           // one answer, if there is room
+  EXPECT_EQ(bytes->begin(1001, "a").status().code(), absl::StatusCode::kOutOfRange);  // it never has room
+  EXPECT_EQ(bytes->begin(1001).status().code(), absl::StatusCode::kOutOfRange);
   EXPECT_TRUE(bytes->begin(1000).ok());  // nothing is left of those that were refused
+}
+
+TEST(InflightBytes, ACallerHasAShareForRequests) {
+  const auto bytes = std::make_shared<InflightBytes>(1000);
+  const auto request = [&](uint64_t size, const char* caller) {
+    return bytes->begin(size, caller, InflightUse::kRequest);
+  };
+  auto waiting = request(400, "a");
+  ASSERT_TRUE(waiting.ok());
+  const absl::Status refused = request(101, "a").status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(refused.message().find("in progress or not read"), std::string::npos);
+  EXPECT_TRUE(request(500, "b").ok());
+  auto answer = bytes->begin(300, "a");  // answers have their own share, and both together three quarters
+  ASSERT_TRUE(answer.ok());
+  EXPECT_FALSE(bytes->begin(60, "a").ok());
+  EXPECT_FALSE(request(60, "a").ok());
+  EXPECT_TRUE(bytes->begin(50, "a").ok());
+  *waiting = Inflight();
+  EXPECT_TRUE(bytes->begin(200, "a").ok());
+  EXPECT_TRUE(request(450, "a").ok());
+  *answer = Inflight();
+  EXPECT_TRUE(request(1000, "a").ok());  // a single one
+}
+
+TEST(InflightBytes, ALargeAnswerHasAChanceBesideSmallOnes) {
+  const auto bytes = std::make_shared<InflightBytes>(1000);
+  auto small = bytes->begin(100, "a");
+  ASSERT_TRUE(small.ok());
+  const auto large = bytes->begin(600, "a");
+  ASSERT_TRUE(large.ok());
+  EXPECT_FALSE(bytes->begin(100, "a").ok());
+  EXPECT_TRUE(bytes->begin(300, "b").ok());
+  *small = Inflight();
+  EXPECT_FALSE(bytes->begin(300, "a").ok());
 }
 
 TEST(InflightBytes, MayOutliveTheServer) {
@@ -69,28 +105,54 @@ size_t fill(ModelShares* shares, const std::string& model, const std::string& ad
 }
 
 TEST(ModelShares, OneModelLeavesPlacesToOthers) {
-  ModelShares shares(64, 64);
+  const auto shares = std::make_shared<ModelShares>(64, 64);
   std::vector<ModelShares::Place> held;
-  EXPECT_EQ(fill(&shares, "a", "x", &held), 48u);
-  EXPECT_EQ(fill(&shares, "b", "x", &held), 12u);
-  EXPECT_EQ(fill(&shares, "c", "x", &held), 3u);
-  EXPECT_EQ(fill(&shares, "d", "x", &held), 1u);
-  EXPECT_EQ(fill(&shares, "e", "x", &held), 0u);
-  EXPECT_EQ(fill(&shares, "a", "x", &held), 0u);
+  EXPECT_EQ(fill(shares.get(), "a", "x", &held), 48u);
+  EXPECT_EQ(fill(shares.get(), "b", "x", &held), 12u);
+  EXPECT_EQ(fill(shares.get(), "c", "x", &held), 2u);
+  EXPECT_EQ(fill(shares.get(), "a", "x", &held), 0u);
+  EXPECT_EQ(fill(shares.get(), "d", "x", &held), 1u);  // the last two are for models without requests
+  EXPECT_EQ(fill(shares.get(), "e", "x", &held), 1u);
+  EXPECT_EQ(fill(shares.get(), "f", "x", &held), 0u);
   held.clear();
-  EXPECT_EQ(fill(&shares, "b", "y", &held), 48u);
+  EXPECT_EQ(fill(shares.get(), "b", "y", &held), 48u);
 }
 
 TEST(ModelShares, AnAddressHasItsPlaces) {
-  ModelShares shares(64, 32);
+  const auto shares = std::make_shared<ModelShares>(64, 32);
   std::vector<ModelShares::Place> held;
-  EXPECT_EQ(fill(&shares, "a", "x", &held), 24u);
-  EXPECT_EQ(fill(&shares, "a", "y", &held), 24u);
-  EXPECT_EQ(fill(&shares, "a", "z", &held), 0u);  // its share of all
-  EXPECT_EQ(fill(&shares, "b", "x", &held), 6u);
-  EXPECT_GT(fill(&shares, "b", "z", &held), 0u);
+  EXPECT_EQ(fill(shares.get(), "a", "x", &held), 24u);
+  EXPECT_EQ(fill(shares.get(), "a", "y", &held), 24u);
+  EXPECT_EQ(fill(shares.get(), "a", "z", &held), 0u);  // its share of all
+  EXPECT_EQ(fill(shares.get(), "b", "x", &held), 6u);
+  EXPECT_GT(fill(shares.get(), "b", "z", &held), 0u);
   held.clear();
-  EXPECT_EQ(fill(&shares, "a", "unix", &held), 48u);  // clients on unix sockets have one address
+  EXPECT_EQ(fill(shares.get(), "a", "unix", &held), 48u);  // clients on unix sockets have one address
+}
+
+TEST(ModelShares, SlowModelsLeaveTheFirstPlaceOfOthers) {
+  const auto shares = std::make_shared<ModelShares>(512, 256);
+  std::vector<ModelShares::Place> held;
+  size_t all = 0;
+  for (const char* model : {"a", "b", "c", "d", "e", "f"}) all += fill(shares.get(), model, "unix", &held);
+  EXPECT_EQ(all, 512u - 16u);
+  for (int i = 0; i < 16; ++i) EXPECT_TRUE(shares->enter("other", "unix").ok());
+}
+
+TEST(ModelShares, StreamsHaveAShare) {
+  const auto shares = std::make_shared<ModelShares>(64, 64);
+  std::vector<ModelShares::Place> held;
+  EXPECT_EQ(fill(shares.get(), "", "x", &held), 48u);
+  EXPECT_NE(shares->enter("", "x").status().message().find("48 streams"), std::string::npos);
+  EXPECT_EQ(fill(shares.get(), "a", "x", &held), 12u);
+}
+
+TEST(ModelShares, APlaceMayOutliveTheServer) {
+  auto shares = std::make_shared<ModelShares>(4, 4);
+  ModelShares::Place place;
+  place = *shares->enter("a", "x");
+  EXPECT_EQ(shares->enter("b", "x").ok(), true);
+  shares = nullptr;
 }
 
 }  // namespace
