@@ -34,35 +34,42 @@ void Inflight::shrink(uint64_t bytes) {
 }
 
 absl::StatusOr<Inflight> InflightBytes::begin(uint64_t bytes, absl::string_view caller, InflightUse use) {
-  const bool is_request = use == InflightUse::kRequest;
   if (bytes > limit_) {
-    return absl::OutOfRangeError(absl::StrCat("[ModelInfer] expected ", is_request ? "a request" : "an answer",
-                                              " that takes at most ", limit_, " bytes of memory, got one of ", bytes));
+    const char* const what = use == InflightUse::kRequest ? "a request" : "an answer";
+    return absl::OutOfRangeError(absl::StrCat("[ModelInfer] expected ", what, " that takes at most ", limit_,
+                                              " bytes of memory, got one of ", bytes));
   }
-  Inflight inflight(shared_from_this(), bytes);
+  // The caller's share first, so that what it is refused never counts among the bytes of all.
+  std::string charged;
+  if (bytes > limit_ / kSmallParts) charged = std::string(caller);
+  if (!charged.empty()) {
+    if (absl::Status status = begin_own(bytes, charged, use); !status.ok()) return status;
+  }
+  Inflight inflight(shared_from_this(), bytes, std::move(charged), use);
   if (all_.fetch_add(bytes, std::memory_order_relaxed) + bytes > limit_) {
     return absl::ResourceExhaustedError(absl::StrCat("[ModelInfer] expected requests in progress of at most ", limit_,
                                                      " bytes together; try again later"));
   }
-  if (caller.empty() || bytes <= limit_ / kSmallParts) return inflight;
-  const uint64_t half = limit_ / 2;
+  return inflight;
+}
+
+absl::Status InflightBytes::begin_own(uint64_t bytes, const std::string& caller, InflightUse use) {
+  const uint64_t half = limit_ / 2, most = limit_ - limit_ / 4;
   MutexLock lock(mutex_);
-  Held& held = held_[std::string(caller)];
+  Held& held = held_[caller];
   uint64_t& own = held.of(use);
   // What needs more than half waits only until the others have at most that, so that it does not wait forever.
   const bool fits_half = own <= half && (bytes > half || bytes <= half - own);
-  const uint64_t together = held.requests + held.answers;  // not more than limit_, which all of them have
-  const bool fits_both = bytes > half || (together <= limit_ - limit_ / 4 && bytes <= limit_ - limit_ / 4 - together);
+  const uint64_t together = held.requests + held.answers;
+  const bool fits_both = bytes > half || (together <= most && bytes <= most - together);
   if (own != 0 && !(fits_half && fits_both)) {
-    return absl::ResourceExhaustedError(absl::StrCat("[ModelInfer] expected ", is_request ? "requests" : "answers",
-                                                     " of one caller that are in progress or not read of at most ",
-                                                     half, " bytes together, got ", own, " and one of ", bytes,
-                                                     "; try again later"));
+    const char* const what = use == InflightUse::kRequest ? "requests" : "answers";
+    return absl::ResourceExhaustedError(
+        absl::StrCat("[ModelInfer] expected ", what, " of one caller that are in progress or not read of at most ",
+                     half, " bytes together, got ", own, " and one of ", bytes, "; try again later"));
   }
   own += bytes;
-  inflight.caller_ = std::string(caller);
-  inflight.use_ = use;
-  return inflight;
+  return absl::OkStatus();
 }
 
 void InflightBytes::release(uint64_t bytes, const std::string& caller, InflightUse use) {

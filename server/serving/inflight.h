@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/mutex.h"
@@ -36,7 +37,8 @@ class Inflight {
 
  private:
   friend class InflightBytes;
-  Inflight(std::shared_ptr<InflightBytes> all, uint64_t bytes) : all_(std::move(all)), bytes_(bytes) {}
+  Inflight(std::shared_ptr<InflightBytes> all, uint64_t bytes, std::string caller, InflightUse use)
+      : all_(std::move(all)), bytes_(bytes), caller_(std::move(caller)), use_(use) {}
   void release();
 
   std::shared_ptr<InflightBytes> all_;
@@ -62,6 +64,8 @@ class InflightBytes : public std::enable_shared_from_this<InflightBytes> {
     uint64_t requests = 0, answers = 0;
     uint64_t& of(InflightUse use) { return use == InflightUse::kRequest ? requests : answers; }
   };
+  // Counts the bytes for a caller, if its share has room for them.
+  absl::Status begin_own(uint64_t bytes, const std::string& caller, InflightUse use);
   void release(uint64_t bytes, const std::string& caller, InflightUse use);
 
   const uint64_t limit_;

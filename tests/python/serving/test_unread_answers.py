@@ -37,7 +37,7 @@ SEND_RATE = 256 << 10  # server/rpc/call_admission.h
 PLACES = 256  # of one address (server/serving/inference_server.h)
 
 
-def serve(folder, send_timeout: int, *options: str, over_tcp: bool = False) -> Engine:
+def serve(folder, send_timeout: int, limit: int = LIMIT, over_tcp: bool = False) -> Engine:
     """The engine's `address` is a unix socket, whose clients have no limits of an address, or with `over_tcp` a port."""
     (folder / "models").mkdir(exist_ok=True)
     large = lambda x: x.reshape(-1, 1) + torch.zeros(1, COLUMNS)  # noqa: E731
@@ -46,7 +46,7 @@ def serve(folder, send_timeout: int, *options: str, over_tcp: bool = False) -> E
     http_address = f"127.0.0.1:{free_port()}"
     engine = Engine(
         folder, "--models", str(folder / "models"), "--model-poll", "0", "--http", http_address,
-        "--model-inflight-limit", str(LIMIT), "--model-send-timeout", str(send_timeout), *options,
+        "--model-inflight-limit", str(limit), "--model-send-timeout", str(send_timeout),
     )  # fmt: skip
     if over_tcp:
         tcp = f"127.0.0.1:{free_port()}"
@@ -343,7 +343,7 @@ def test_requests_of_one_caller_that_wait_have_a_share(tmp_path):
         with grpcclient.InferenceServerClient(engine.address) as client:
             calls = [client.async_infer("delayed", inputs, ended, headers=headers(engine, "hostile")) for _ in range(12)]
             until(lambda: len(errors) >= 12 - 5, engine)
-            assert all("requests of one caller that are in progress or not read" in each for each in errors)
+            assert all("requests of one caller that are in progress or not read" in each for each in errors), errors
             for _ in range(3):
                 assert infer(engine, "other", "large", x=np.ones(1, "float32")).shape == (1, COLUMNS)
             assert len(errors) <= 12 - 4  # a request has a few bytes more than its values
@@ -380,7 +380,7 @@ def test_what_never_succeeds_is_not_to_be_tried_again(tmp_path):
 
 @pytest.mark.parametrize("limit", [2**63, 2**64 - 1])
 def test_huge_limits_are_none(tmp_path, limit):
-    engine = serve(tmp_path, 60, "--model-inflight-limit", str(limit))
+    engine = serve(tmp_path, 60, limit)
     try:
         connection = http.client.HTTPConnection(engine.http, timeout=TIMEOUT)
         body = json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [2], "data": [1, 2]}]})
