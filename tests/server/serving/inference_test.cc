@@ -48,7 +48,8 @@ class InferenceTest : public ::testing::Test {
   absl::StatusOr<inference::ModelInferResponse> infer(const inference::ModelInferRequest& request,
                                                       const std::string& principal = "alice") {
     inference::ModelInferResponse reply;
-    absl::Status status = server_->infer({.name = principal}, request, {}, &reply);
+    ModelShares::Place place;
+    absl::Status status = server_->infer({.name = principal}, request, {}, &reply, &place);
     if (!status.ok()) return status;
     return reply;
   }
@@ -703,7 +704,8 @@ class AnswerTest : public InferenceTest {
     (*request.mutable_parameters())["sequence_id"].set_int64_param(7);
     (*request.mutable_parameters())["sequence_start"].set_bool_param(is_start);
     inference::ModelInferResponse reply;
-    const absl::Status status = server_->infer({.name = "alice"}, request, std::move(limits), &reply, finish);
+    ModelShares::Place place;
+    const absl::Status status = server_->infer({.name = "alice"}, request, std::move(limits), &reply, &place, finish);
     return status.ok() ? std::to_string(static_cast<int>(floats_of(reply.raw_output_contents(0))[0]))
                        : std::string(status.message());
   }
