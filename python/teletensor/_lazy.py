@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import importlib
 import importlib.util
@@ -109,7 +110,8 @@ class _Package(ModuleType):
     """
 
     _kept: frozenset[str] = frozenset()
-    _load: Callable[[], None] | None = None  # once, at the first use of vars()
+    _load: Callable[[], None] | None = None  # until vars() has called it
+    _loader = 0  # the thread that calls it: what it imports may use vars()
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, ModuleType):  # at the end of the import of the submodule
@@ -123,9 +125,11 @@ class _Package(ModuleType):
         """The attributes, also those that are imported at their first use. While the package is imported: those it has."""
         namespace, kind = _namespace(self), type(self)
         load = kind._load
-        if load is not None and not getattr(namespace["__spec__"], "_initializing", False):
-            kind._load = None
+        thread = _thread.get_ident()
+        if load is not None and kind._loader != thread and not getattr(namespace["__spec__"], "_initializing", False):
+            kind._loader = thread
             load()
+            kind._load = None
         return namespace
 
 
