@@ -6,7 +6,7 @@ import sys
 NAMES = (
     "ao.quantization.fuse_modules ao.quantization.quantize autograd.gradcheck distributed._composable.contract export.unflatten "
     "multiprocessing.spawn nn.parallel.data_parallel nn.parallel.parallel_apply nn.parallel.replicate nn.utils.spectral_norm "
-    "nn.utils.weight_norm"
+    "nn.utils.weight_norm torchao.quantization.quantize_"
 )
 
 PROGRAM = """
