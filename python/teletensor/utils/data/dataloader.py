@@ -1,7 +1,6 @@
 """Provides the names of torch.utils.data.dataloader."""
 
 from collections.abc import Callable
-from enum import Enum
 from typing import Any, TypeVar
 
 from ..._utils import ExceptionWrapper
@@ -27,7 +26,7 @@ _worker_init_fn_t = Callable[[int], None]
 _collate_fn_t = Callable[[list[_T]], Any]
 
 
-class _DatasetKind(Enum):
+class _DatasetKind:
     """The kinds of data sets: by index, or iterable."""
 
     Map = 0
