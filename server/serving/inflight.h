@@ -21,7 +21,7 @@ namespace tt::server {
 
 class InflightBytes;
 
-// Of what bytes are: each caller has a share for its requests, and one for its answers.
+// What the bytes belong to. A caller has one share for its requests and one for its answers.
 enum class InflightUse : uint8_t { kRequest, kAnswer };
 
 class Inflight {
