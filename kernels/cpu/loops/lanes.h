@@ -9,7 +9,9 @@
 
 namespace tt::cpu {
 
-// A vector of 64 bytes, in as many registers as the clone needs, and one at any address.
+// A vector of 64 bytes, in as many registers as the clone needs, and one at any address. A reference to Memory must not
+// be bound to one to Vector, as the parameters of functions and of templates are: compilers may then use instructions
+// that require an aligned address.
 template <typename T>
 struct Lanes {
   typedef T Vector __attribute__((vector_size(64)));
@@ -22,7 +24,7 @@ template <typename T>
   return *reinterpret_cast<typename Lanes<T>::Memory*>(p);
 }
 template <typename T>
-[[gnu::always_inline]] inline const typename Lanes<T>::Memory& lanes_at(const T* p) {
+[[gnu::always_inline]] inline typename Lanes<T>::Vector lanes_at(const T* p) {
   return *reinterpret_cast<const typename Lanes<T>::Memory*>(p);
 }
 
