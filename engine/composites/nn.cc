@@ -371,16 +371,14 @@ Tensor gaussian_loss(const Tensor& input, const Tensor& target, const Tensor& va
 }
 
 Tensor multi_margin(const Tensor& input, const Tensor& target, int64_t p, double margin, const Tensor& weight) {
-  const bool is_batch = input.dim() == 2;
-  const Tensor rows = is_batch ? input : ops::reshape(input, Sizes{1, -1});
+  const Tensor rows = input.dim() == 2 ? input : ops::reshape(input, Sizes{1, -1});
   const Tensor classes = ops::reshape(target, Sizes{-1, 1});
   const Tensor differences = ops::shifted_difference(rows, ops::gather(rows, 1, classes), margin);
   Tensor gaps = ops::clamp_min(differences, int64_t{0});
   if (p == 2) gaps = ops::square(gaps);
   if (weight) gaps = ops::mul(gaps, ops::unsqueeze(ops::index_select(weight, 0, ops::reshape(target, Sizes{-1})), 1));
   const Tensor others = ops::scatter_value(gaps, 1, classes, 0.0);
-  const Tensor losses = ops::true_divide(ops::sum(others, Sizes{1}), rows.size(1));
-  return is_batch ? losses : ops::reshape(losses, target.sizes());
+  return ops::reshape(ops::true_divide(ops::sum(others, Sizes{1}), rows.size(1)), target.sizes());
 }
 
 Tensor multilabel_margin(const Tensor& input, const Tensor& target) {

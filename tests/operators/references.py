@@ -744,7 +744,7 @@ def multi_margin(x, target, p: int, margin: float, weight):
     gaps = np.maximum(margin - chosen[:, None] + rows, 0) ** p * (1 if weight is None else weight[classes][:, None])
     gaps[np.arange(len(rows)), classes] = 0
     losses = gaps.sum(1) / rows.shape[1]
-    return losses if np.ndim(x) == 2 else losses.reshape(np.shape(target))
+    return losses.reshape(np.shape(target))
 
 
 def multilabel_margin(x, target):

@@ -263,16 +263,16 @@ Sizes multi_margin_loss(const Arg& input, const Arg& target, int64_t p, const Ar
   check(ErrorKind::kValue, p == 1 || p == 2, "only p == 1 and p == 2 supported");
   const Sizes& x = sizes_of(input);
   const Sizes& t = sizes_of(target);
-  check(!x.empty() && x.size() <= 2 && t.size() <= 1 && count(t) == (x.size() == 2 ? x[0] : 1),
+  check(x.size() <= 2 && t.size() <= 1 && count(t) == (x.size() == 2 ? x[0] : 1),
         "target tensor should be 1-D with size equal to the batch size. Expected target size [",
         x.size() == 2 ? x[0] : 1, "] but got ", t);
   if (!weight.is_none()) {
     check(ErrorKind::kValue, sizes_of(weight).size() == 1, "weight must be one-dimensional");
-    check(sizes_of(weight)[0] == x.back(), "inconsistent weight size, expected ", x.back(), " but got ",
+    const int64_t classes = x.empty() ? 1 : x.back();
+    check(sizes_of(weight)[0] == classes, "inconsistent weight size, expected ", classes, " but got ",
           sizes_of(weight));
   }
-  if (reduction != "none") return {};
-  return x.size() == 2 ? Sizes{x[0]} : t;
+  return reduction == "none" ? t : Sizes{};
 }
 
 Sizes multilabel_margin_loss(const Arg& input, const Arg& target, std::string_view reduction) {

@@ -94,7 +94,7 @@ def multi_margin_loss(
     gaps = (margin - rows.gather(1, classes) + rows).clamp_min(0) ** p
     gaps = gaps if weight is None else gaps * weight.index_select(0, target.reshape(-1)).unsqueeze(1)
     losses = gaps.scatter(1, classes, 0.0).sum(1) / rows.shape[1]
-    return _reduced(losses if self.dim() == 2 else losses.reshape(target.shape), reduction)
+    return _reduced(losses.reshape(target.shape), reduction)
 
 
 def multilabel_margin_loss(self: Tensor, target: Tensor, reduction: int | str = 1) -> Tensor:
