@@ -174,12 +174,15 @@ void attention_backward(const Tensor& grad, const Tensor& query, const Tensor& k
     if (rounds) p.template round_sums<Out>();
     const Tensor g = with_contiguous_rows(grad, kDTypeOf<In>), y = with_contiguous_rows(output, kDTypeOf<In>),
                  logs = contiguous_as(logsumexp, kDTypeOf<T>);
-    for (const GradientBuffer* each : {&dq, &dk, &dv}) each->zero<T>();
+    const bool adds = !Backward<In, T, Problem<In, T>>::is_one_block(p);
+    for (const GradientBuffer* each : {&dq, &dk, &dv}) {
+      if (adds) each->zero<T>();
+    }
     parallel_products<T>(p.batches, p.work(p.rows, 3 * p.depth + 2 * p.width), [&](int64_t begin, int64_t end) {
       Backward<In, T, Problem<In, T>> backward(p);
       for (int64_t b = begin; b < end; ++b) {
         backward.run(b, row_of<In>(g, b, 0), row_of<In>(y, b, 0), logs.data_as<T>() + b * p.rows, dq.batch<T>(b),
-                     dk.batch<T>(b), dv.batch<T>(b));
+                     dk.batch<T>(b), dv.batch<T>(b), adds);
       }
     });
   });

@@ -32,6 +32,7 @@
 #include "kernels/cpu/blas/openblas_call.h"
 #include "kernels/cpu/loops/clones.h"
 #include "kernels/cpu/nn/attention_columns.h"
+#include "kernels/cpu/nn/attention_products.h"
 #include "kernels/cpu/nn/attention_rows.h"
 
 namespace tt::cpu::attention_blocks {
@@ -68,6 +69,39 @@ template <typename T>
   const auto a = quarters[0], b = quarters[1];
   return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14) +
          __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
+}
+
+// out[r] = the scalar product of rows r of x and y. The lanes of eight rows are added together.
+template <typename T>
+TT_CLONES void row_products(int64_t m, int64_t width, const T* x, int64_t x_step, const T* y, int64_t y_step, T* out) {
+  using Part = typename Eight<T>::Vector;
+  const auto load = [](const T* from) {
+    Part part;
+    std::memcpy(&part, from, sizeof(part));
+    return part;
+  };
+  int64_t r = 0;
+  for (; r + 8 <= m; r += 8) {
+    Part sums[8] = {};
+    int64_t i = 0;
+    for (; i + 8 <= width; i += 8) {
+#pragma GCC unroll 8
+      for (int row = 0; row < 8; ++row) {
+        sums[row] += load(x + (r + row) * x_step + i) * load(y + (r + row) * y_step + i);
+      }
+    }
+    const Part totals = lane_sums<T>(sums);
+    for (int row = 0; row < 8; ++row) {
+      T rest = 0;
+      for (int64_t j = i; j < width; ++j) rest += x[(r + row) * x_step + j] * y[(r + row) * y_step + j];
+      out[r + row] = totals[row] + rest;
+    }
+  }
+  for (; r < m; ++r) {
+    T total = 0;
+    for (int64_t i = 0; i < width; ++i) total += x[r * x_step + i] * y[r * y_step + i];
+    out[r] = total;
+  }
 }
 
 // The scores of kKeys keys and kQueries queries: the products of each pair of elements are added in the lanes of a
@@ -309,6 +343,12 @@ bool uses_columns(const P& p, int64_t m) {
   return std::is_same_v<In, float> && std::is_same_v<T, float> && m > kFewRows && !p.is_masked();
 }
 
+template <typename In, typename T, typename P>
+bool uses_column_products(const P& p) {
+  return uses_columns<In, T>(p, p.row_block()) && has_column_products(p.depth, p.width);
+}
+inline FloatRows rows_of(const Operand<float>& x) { return {x.data, x.step}; }
+
 // Computes blocks of rows of the output. One thread's: it has buffers for a block.
 template <typename In, typename T, typename P>
 class Forward {
@@ -317,7 +357,9 @@ class Forward {
       : p_(p),
         scores_(buffer<T>(column_step<T>(p.row_block()) * p.column_block())),
         sums_(buffer<T>(p.row_block() * p.width)),
-        weights_(scores_.get(), p.row_block() * p.column_block()) {}
+        weights_(scores_.get(), p.row_block() * p.column_block()) {
+    if (uses_column_products<In, T>(p)) queries_.emplace(p.row_block(), p.depth);
+  }
 
   // Rows [i, i + m) of a batch, where m is the rest of the rows or kRows.
   template <typename Out>
@@ -343,9 +385,7 @@ class Forward {
       }
       add_values(m, n, p_.v(batch, j), sums, j > 0);
     }
-    for (int64_t r = 0; r < m; ++r) {
-      convert_row(out + r * p_.width, sums + r * p_.width, p_.width, rows.sum[r] != 0 ? 1 / rows.sum[r] : T(1));
-    }
+    divide_rows(out, sums, m, p_.width, rows.sum);
     add_logs(m, rows.most, rows.sum, logsumexp);
   }
   static Operand<In> transpose(Operand<In> x) { return {x.data, x.step, !x.transposed}; }
@@ -384,12 +424,24 @@ class Forward {
       const int64_t step = column_step<T>(m);
       T* const sums = sums_.get();
       T corrections[kRows];
-      product(n, m, p_.depth, p_.k(batch, j), transpose(p_.q(batch, i)), Result<T>{scores_.get(), step}, false);
-      weigh_columns({n, step, i + 1 - j, p_.causal}, m, p_.scale, scores_.get(), rows.most, rows.sum, corrections);
+      KeyRows block{n, step, i + 1 - j, p_.causal};
+      if (queries_) {
+        if (j == 0) queries_->assign(rows_of(p_.q(batch, i)), m, p_.depth);
+        score_product(block, p_.depth, rows_of(p_.k(batch, j)), queries_->data(), scores_.get());
+      } else {
+        product(n, m, p_.depth, p_.k(batch, j), transpose(p_.q(batch, i)), Result<T>{scores_.get(), step}, false);
+      }
+      weigh_columns(block, m, p_.scale, scores_.get(), rows.most, rows.sum, corrections);
       for (int64_t r = 0; r < m && j > 0; ++r) {
         if (corrections[r] != 1) multiply_row(sums + r * p_.width, p_.width, corrections[r]);
       }
-      product(m, p_.width, n, {scores_.get(), step, true}, p_.v(batch, j), Result<T>{sums, p_.width}, j > 0);
+      const Operand<In> v = p_.v(batch, j);
+      if (queries_) {
+        block.causal = block.causal && attention_blocks::are_finite(rows_of(v), n, p_.width);
+        sum_over_keys(block, m, p_.width, scores_.get(), rows_of(v), sums, p_.width, j > 0);
+      } else {
+        product(m, p_.width, n, {scores_.get(), step, true}, v, Result<T>{sums, p_.width}, j > 0);
+      }
     }
   }
 
@@ -409,6 +461,7 @@ class Forward {
   const P& p_;
   std::unique_ptr<T[]> scores_, sums_;
   Converted<In, T> weights_;
+  std::optional<TransposedRows> queries_;  // if the products of attention_products.h are used
 };
 
 // Adds gradients of queries, keys and values, batch by batch. One thread's: it has buffers for a block.
@@ -421,13 +474,27 @@ class Backward {
         grads_(buffer<T>(column_step<T>(p.row_block()) * p.column_block())),
         delta_(buffer<T>(column_step<T>(p.rows))),
         low_weights_(weights_.get(), p.row_block() * p.column_block()),
-        low_grads_(grads_.get(), p.row_block() * p.column_block()) {}
+        low_grads_(grads_.get(), p.row_block() * p.column_block()) {
+    if (!uses_column_products<In, T>(p)) return;
+    queries_.emplace(p.row_block(), p.depth);
+    query_grads_.emplace(p.row_block(), p.width);
+  }
 
-  // `grad` and `output` have a row per query, and are not transposed.
+  // Whether one block has all rows and columns, so that run() need not add to gradients.
+  static bool is_one_block(const P& p) {
+    return p.rows > 0 && p.rows <= kRows && p.columns <= kColumns && p.columns_before(p.rows) == p.columns &&
+           p.columns > 0;
+  }
+  // `grad` and `output` have a row per query, and are not transposed. Adds to gradients if `add`; else stores them,
+  // which requires is_one_block().
   void run(int64_t batch, Operand<In> grad, Operand<In> output, const T* logsumexp, Result<T> dq, Result<T> dk,
-           Result<T> dv) {
-    for (int64_t r = 0; r < p_.rows; ++r) {
-      delta_[r] = dot_of<T>(grad.data + r * grad.step, output.data + r * output.step, p_.width);
+           Result<T> dv, bool add = true) {
+    if constexpr (std::is_same_v<In, T>) {
+      row_products(p_.rows, p_.width, grad.data, grad.step, output.data, output.step, delta_.get());
+    } else {
+      for (int64_t r = 0; r < p_.rows; ++r) {
+        delta_[r] = dot_of<T>(grad.data + r * grad.step, output.data + r * output.step, p_.width);
+      }
     }
     for (int64_t i = 0; i < p_.rows; i += kRows) {
       const int64_t m = std::min(kRows, p_.rows - i), seen = p_.columns_before(i + m);
@@ -436,7 +503,7 @@ class Backward {
       for (int64_t j = 0; j < seen && !cancel_requested(); j += kColumns) {
         const int64_t n = std::min(kColumns, seen - j);
         if (by_column) {
-          add_columns(batch, i, m, j, n, g, logsumexp + i, dq, dk, dv);
+          add_columns(batch, i, m, j, n, g, logsumexp + i, dq, dk, dv, add);
           continue;
         }
         product(m, n, p_.depth, p_.q(batch, i), transpose(p_.k(batch, j)), Result<T>{weights_.get(), n}, false);
@@ -445,7 +512,7 @@ class Backward {
           if (factors_[r] != 1) multiply_row(weights_.get() + r * n, n, factors_[r]);
           low_weights_.convert(r * n, n);
         }
-        product(n, p_.width, m, {low_weights_.data(), n, true}, g, dv.row(j), true);
+        product(n, p_.width, m, {low_weights_.data(), n, true}, g, dv.row(j), add);
         product(m, n, p_.width, g, transpose(p_.v(batch, j)), Result<T>{grads_.get(), n}, false);
         for (int64_t r = 0; r < m; ++r) {
           score_grad_row(grads_.get() + r * n, weights_.get() + r * n, n, delta_[i + r], p_.scale);
@@ -453,8 +520,8 @@ class Backward {
           if (mask.excluded) clear_excluded(grads_.get() + r * n, n, mask);
           low_grads_.convert(r * n, n);
         }
-        product(m, p_.depth, n, {low_grads_.data(), n}, p_.k(batch, j), dq.row(i), true);
-        product(n, p_.depth, m, {low_grads_.data(), n, true}, p_.q(batch, i), dk.row(j), true);
+        product(m, p_.depth, n, {low_grads_.data(), n}, p_.k(batch, j), dq.row(i), add);
+        product(n, p_.depth, m, {low_grads_.data(), n, true}, p_.q(batch, i), dk.row(j), add);
       }
     }
   }
@@ -463,19 +530,38 @@ class Backward {
   static Operand<In> transpose(Operand<In> x) { return Forward<In, T, P>::transpose(x); }
   // The same as the loop over rows, with weights whose columns are queries.
   void add_columns(int64_t batch, int64_t i, int64_t m, int64_t j, int64_t n, Operand<In> g, const T* logsumexp,
-                   Result<T> dq, Result<T> dk, Result<T> dv) {
+                   Result<T> dq, Result<T> dk, Result<T> dv, bool add) {
     if constexpr (std::is_same_v<In, float> && std::is_same_v<T, float>) {
       const int64_t step = column_step<T>(m);
       T* const weights = weights_.get();
       T* const grads = grads_.get();
       T logs[kRows] = {};
       std::copy_n(logsumexp, m, logs);
-      product(n, m, p_.depth, p_.k(batch, j), transpose(p_.q(batch, i)), Result<T>{weights, step}, false);
-      product(n, m, p_.width, p_.v(batch, j), transpose(g), Result<T>{grads, step}, false);
-      score_grad_columns({n, step, i + 1 - j, p_.causal}, m, p_.scale, logs, delta_.get() + i, weights, grads);
-      product(n, p_.width, m, {weights, step}, g, dv.row(j), true);
-      product(m, p_.depth, n, {grads, step, true}, p_.k(batch, j), dq.row(i), true);
-      product(n, p_.depth, m, {grads, step}, p_.q(batch, i), dk.row(j), true);
+      KeyRows block{n, step, i + 1 - j, p_.causal};
+      const Operand<In> q = p_.q(batch, i), k = p_.k(batch, j);
+      if (queries_) {
+        if (j == 0) {
+          queries_->assign(rows_of(q), m, p_.depth);
+          query_grads_->assign(rows_of(g), m, p_.width);
+        }
+        score_product(block, p_.depth, rows_of(k), queries_->data(), weights);
+        score_product(block, p_.width, rows_of(p_.v(batch, j)), query_grads_->data(), grads);
+      } else {
+        product(n, m, p_.depth, k, transpose(q), Result<T>{weights, step}, false);
+        product(n, m, p_.width, p_.v(batch, j), transpose(g), Result<T>{grads, step}, false);
+      }
+      score_grad_columns(block, m, p_.scale, logs, delta_.get() + i, weights, grads);
+      if (queries_) {
+        block.causal = block.causal && are_finite(rows_of(g), m, p_.width) && are_finite(rows_of(q), m, p_.depth) &&
+                       are_finite(rows_of(k), n, p_.depth);
+        sum_over_queries(block, m, p_.width, weights, rows_of(g), dv.row(j).data, dv.step, add);
+        sum_over_keys(block, m, p_.depth, grads, rows_of(k), dq.row(i).data, dq.step, add);
+        sum_over_queries(block, m, p_.depth, grads, rows_of(q), dk.row(j).data, dk.step, add);
+      } else {
+        product(n, p_.width, m, {weights, step}, g, dv.row(j), add);
+        product(m, p_.depth, n, {grads, step, true}, k, dq.row(i), add);
+        product(n, p_.depth, m, {grads, step}, q, dk.row(j), add);
+      }
     }
   }
   // Replaces the products of a row's query and keys [j, j + n), which begin at element `at`, by their weights.
@@ -513,6 +599,7 @@ class Backward {
   T factors_[kRows];
   std::unique_ptr<T[]> weights_, grads_, delta_;
   Converted<In, T> low_weights_, low_grads_;
+  std::optional<TransposedRows> queries_, query_grads_;  // as in Forward
 };
 
 // Runs body(begin, end) over [0, n), each of which takes `work` multiplications, with products on one thread.

@@ -22,6 +22,15 @@ template <typename To, typename T>
 TT_CLONES void convert_row(To* __restrict to, const T* __restrict from, int64_t n, T by) {
   for (int64_t i = 0; i < n; ++i) to[i] = static_cast<To>(from[i] * by);
 }
+// Divides each of m rows by its total, unless that is 0.
+template <typename To, typename T>
+TT_CLONES void divide_rows(To* __restrict to, const T* __restrict from, int64_t m, int64_t width,
+                           const T* __restrict totals) {
+  for (int64_t r = 0; r < m; ++r) {
+    const T by = totals[r] != 0 ? 1 / totals[r] : T(1);
+    for (int64_t i = 0; i < width; ++i) to[r * width + i] = static_cast<To>(from[r * width + i] * by);
+  }
+}
 // grads[i] = weights[i] * (grads[i] - delta) * scale.
 template <typename T>
 TT_CLONES void score_grad_row(T* __restrict grads, const T* __restrict weights, int64_t n, T delta, T scale) {

@@ -22,7 +22,8 @@ def _heads(t, heads):
 
 
 SIZES = [(5, 5, 3, 2), (16, 16, 8, 8), (17, 40, 4, 5), (64, 64, 32, 32), (65, 63, 16, 1), (129, 129, 8, 16), (100, 300, 7, 24),
-         (300, 270, 16, 16), (6, 1, 1, 1)]  # fmt: skip
+         (300, 270, 16, 16), (6, 1, 1, 1), (65, 63, 32, 16), (129, 270, 48, 32), (70, 300, 16, 64), (5, 9, 64, 48),
+         (300, 40, 32, 32), (20, 30, 528, 16)]  # fmt: skip
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -85,6 +86,27 @@ def test_large_and_special_scores(columns):
     torch.testing.assert_close(y[0, 0].detach(), expected)
     (gradient,) = torch.autograd.grad(y.sum(), k)
     assert gradient[0, 0, 3:9].abs().sum() == 0
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("place", ["query", "key", "value", "upstream"])
+@pytest.mark.parametrize("rows, columns", [(40, 40), (150, 300)])
+@pytest.mark.parametrize("special", [torch.nan, torch.inf])
+def test_special_elements(special, rows, columns, place, causal):
+    """Results are NaN where they are with a further column of zeros, for which general products compute whole blocks."""
+    torch.manual_seed(3)
+    given = {"query": torch.randn(1, 2, rows, 32), "key": torch.randn(1, 2, columns, 32),
+             "value": torch.randn(1, 2, columns, 16), "upstream": torch.randn(1, 2, rows, 16)}  # fmt: skip
+    given[place][0, 1, 27, 5] = special
+    results = []
+    for padding in (0, 1):
+        q, k, v, upstream = (F.pad(t, (0, padding)).requires_grad_() for t in given.values())
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=0.2)
+        gradients = torch.autograd.grad(y, (q, k, v), upstream.detach())
+        results.append([t[..., : t.size(-1) - padding] for t in (y.detach(), *gradients)])
+    assert not all(t.isfinite().all() for t in results[0])
+    for got, want in zip(*results):
+        torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5, equal_nan=True)
 
 
 @pytest.mark.parametrize("size", [3e3, 3.1e4, 3.1e7, 3.1e9, 3.1e12])
