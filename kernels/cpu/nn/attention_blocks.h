@@ -478,6 +478,8 @@ class Backward {
     if (!uses_column_products<In, T>(p)) return;
     queries_.emplace(p.row_block(), p.depth);
     query_grads_.emplace(p.row_block(), p.width);
+    keys_.emplace(p.column_block(), p.depth);
+    values_.emplace(p.column_block(), p.width);
   }
 
   // Whether one block has all rows and columns, so that run() need not add to gradients.
@@ -539,13 +541,16 @@ class Backward {
       std::copy_n(logsumexp, m, logs);
       KeyRows block{n, step, i + 1 - j, p_.causal};
       const Operand<In> q = p_.q(batch, i), k = p_.k(batch, j);
+      FloatRows keys{};
       if (queries_) {
         if (j == 0) {
           queries_->assign(rows_of(q), m, p_.depth);
           query_grads_->assign(rows_of(g), m, p_.width);
         }
-        score_product(block, p_.depth, rows_of(k), queries_->data(), weights);
-        score_product(block, p_.width, rows_of(p_.v(batch, j)), query_grads_->data(), grads);
+        keys = keys_->assign(rows_of(k), n, p_.depth);
+        score_product(block, p_.depth, keys, queries_->data(), weights);
+        const FloatRows values = values_->assign(rows_of(p_.v(batch, j)), n, p_.width);
+        score_product(block, p_.width, values, query_grads_->data(), grads);
       } else {
         product(n, m, p_.depth, k, transpose(q), Result<T>{weights, step}, false);
         product(n, m, p_.width, p_.v(batch, j), transpose(g), Result<T>{grads, step}, false);
@@ -553,9 +558,9 @@ class Backward {
       score_grad_columns(block, m, p_.scale, logs, delta_.get() + i, weights, grads);
       if (queries_) {
         block.causal = block.causal && are_finite(rows_of(g), m, p_.width) && are_finite(rows_of(q), m, p_.depth) &&
-                       are_finite(rows_of(k), n, p_.depth);
+                       are_finite(keys, n, p_.depth);
         sum_over_queries(block, m, p_.width, weights, rows_of(g), dv.row(j).data, dv.step, add);
-        sum_over_keys(block, m, p_.depth, grads, rows_of(k), dq.row(i).data, dq.step, add);
+        sum_over_keys(block, m, p_.depth, grads, keys, dq.row(i).data, dq.step, add);
         sum_over_queries(block, m, p_.depth, grads, rows_of(q), dk.row(j).data, dk.step, add);
       } else {
         product(n, p_.width, m, {weights, step}, g, dv.row(j), add);
@@ -600,6 +605,7 @@ class Backward {
   std::unique_ptr<T[]> weights_, grads_, delta_;
   Converted<In, T> low_weights_, low_grads_;
   std::optional<TransposedRows> queries_, query_grads_;  // as in Forward
+  std::optional<AdjacentRows> keys_, values_;
 };
 
 // Runs body(begin, end) over [0, n), each of which takes `work` multiplications, with products on one thread.

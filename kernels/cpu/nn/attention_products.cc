@@ -123,6 +123,12 @@ template <typename R, typename F>
   return std::all_of(lanes, lanes + kCount, [](float x) { return x == 0; });
 }
 
+[[gnu::target("arch=x86-64-v4")]] void copy_rows_v4(FloatRows from, float* to, int64_t m, int64_t width) {
+  for (int64_t r = 0; r < m; ++r) {
+    for (int64_t i = 0; i < width; i += kCount) lanes_at(to + r * width + i) = lanes_at(from.data + r * from.step + i);
+  }
+}
+
 }  // namespace
 
 bool has_column_products(int64_t depth, int64_t width) {
@@ -142,6 +148,15 @@ void TransposedRows::assign(FloatRows rows, int64_t m, int64_t depth) {
   transpose_plane(reinterpret_cast<const uint32_t*>(rows.data), reinterpret_cast<uint32_t*>(data_.get()),
                   {depth, m, rows.step, step});
   for (int64_t p = 0; p < depth && m < step; ++p) std::fill_n(data_.get() + p * step + m, step - m, 0.0F);
+}
+
+AdjacentRows::AdjacentRows(int64_t most, int64_t width)
+    : data_(std::make_unique_for_overwrite<float[]>(static_cast<size_t>(most * std::min(width, kMostElements)))) {}
+
+FloatRows AdjacentRows::assign(FloatRows rows, int64_t m, int64_t width) {
+  if (rows.step == width) return rows;
+  copy_rows_v4(rows, data_.get(), m, width);
+  return {data_.get(), width};
 }
 
 bool are_finite(FloatRows rows, int64_t m, int64_t width) { return are_finite_v4(rows, m, width); }

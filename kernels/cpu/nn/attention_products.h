@@ -31,6 +31,18 @@ class TransposedRows {
   std::unique_ptr<float[]> data_;
 };
 
+// Rows that follow each other: copies of rows that are far apart, such as those of one of several heads, which share
+// few sets of the cache, and which processors do not recognise as one sequence.
+class AdjacentRows {
+ public:
+  AdjacentRows(int64_t most, int64_t width);
+  // Returns `m` rows of `width` elements, a multiple of 16, or their copy, which is valid until the next call.
+  FloatRows assign(FloatRows rows, int64_t m, int64_t width);
+
+ private:
+  std::unique_ptr<float[]> data_;
+};
+
 // Whether all elements of `m` rows of `width` elements, a multiple of 16, are finite.
 bool are_finite(FloatRows rows, int64_t m, int64_t width);
 
