@@ -6,17 +6,10 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/cpu/nn/attention_products.h"
 #include "kernels/cpu/nn/attention_rows.h"
 
 namespace tt::cpu::attention_blocks {
-
-// A block of n rows, one per key, `step` elements apart: the number of queries, rounded up to a multiple of 16.
-// Query r sees the first `seen` + r keys if the attention is causal, and all n otherwise. What the loops compute for
-// columns beyond the queries is never read.
-struct KeyRows {
-  int64_t n, step, seen;
-  bool causal;
-};
 
 // The keys that every query of a vector sees, and those that some query sees.
 struct SeenKeys {

@@ -4,10 +4,12 @@
 
 #include "kernels/cpu/iteration/isa.h"
 #include "kernels/cpu/iteration/transpose.h"
+#include "kernels/cpu/loops/lanes.h"
 
 namespace tt::cpu::attention_blocks {
 namespace {
 
+using Floats = Lanes<float>::Vector;
 constexpr int64_t kCount = Lanes<float>::kCount;
 constexpr int64_t kTileRows = 8;        // with two vectors, 16 independent sums: two per cycle, each four cycles long
 constexpr int64_t kMostElements = 512;  // of a row: bounds the transposed copies

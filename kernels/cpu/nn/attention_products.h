@@ -7,9 +7,15 @@
 #include <cstdint>
 #include <memory>
 
-#include "kernels/cpu/nn/attention_columns.h"
-
 namespace tt::cpu::attention_blocks {
+
+// A block of n rows, one per key, `step` elements apart: the number of queries, rounded up to a multiple of 16.
+// Query r sees the first `seen` + r keys if the attention is causal, and all n otherwise. What the loops compute for
+// columns beyond the queries is never read.
+struct KeyRows {
+  int64_t n, step, seen;
+  bool causal;
+};
 
 // Rows of float32, `step` elements apart.
 struct FloatRows {
