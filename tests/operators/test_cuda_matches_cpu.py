@@ -7,16 +7,15 @@ import pytest
 
 from engine.codegen.reference import backends
 from tests.conftest import DEVICES
-from tests.operators.samples import CPU_ONLY, OPERATORS, ROOT, SAMPLES, Sample, arguments, call, tensor, values
+from tests.operators.samples import CPU_ONLY, OPERATORS, ROOT, Sample, arguments, call, tensor, values
 from tests.operators.test_rows import (
     COMPLEX,
     DIFFERENTIABLE,
-    FLOATING,
     INTEGERS,
-    NARROW,
     TOLERANCES,
     close,
     differentiable_call,
+    in_every_dtype,
     rounded,
 )
 
@@ -48,34 +47,34 @@ def outcome(torch, sample: Sample, dtype: str, device: str):
         return error
 
 
-@pytest.mark.parametrize("dtype", NARROW + FLOATING + INTEGERS + COMPLEX)
-@pytest.mark.parametrize("operator", CASES, ids=lambda op: op.name)
-def test_dtype(torch, operator, dtype):
+@pytest.mark.parametrize(("rows", "dtypes"), in_every_dtype(CASES))
+def test_dtype(torch, rows, dtypes):
     """In every dtype: the CPU's values, or its error."""
-    for sample in SAMPLES:
-        if sample.operator is not operator or not sample.floating:
-            continue
-        if "dtypes" in operator.entry and dtype not in operator.entry["dtypes"]:
-            continue
-        numbers = {
-            k: np.clip(np.abs(np.round(np.nan_to_num(sample.values[k]))), 0, 1 if dtype == "bool" else 5) for k in sample.floating
-        } if dtype in INTEGERS else {}  # fmt: skip
-        if dtype in COMPLEX:
-            numbers = rounded(torch, sample, dtype)
-        exact = Sample(operator, sample.index, {**sample.values, **numbers})
-        on_cpu, on_gpu = outcome(torch, exact, dtype, "cpu"), outcome(torch, exact, dtype, "cuda")
-        if isinstance(on_cpu, Exception):
-            assert type(on_gpu) is type(on_cpu), f"CPU: {on_cpu}, GPU: {on_gpu}"
-            continue
-        if isinstance(on_gpu, Exception):
-            raise on_gpu
-        tolerance = 2 * TOLERANCES.get(dtype, TOLERANCES["float32"])
-        for i, ((ours, got), (theirs, expected)) in enumerate(zip(on_gpu, on_cpu, strict=True)):
-            assert ours == theirs
-            if i in FREE_SIGNS.get(operator.name, ()):
-                got, expected = np.abs(got), np.abs(expected)
-            if operator.name not in ("empty_like", "new_empty"):
-                close(got, expected, tolerance, f"result {i}")
+    for dtype in dtypes:
+        for sample in rows:
+            compare_with_cpu(torch, sample, dtype)
+
+
+def compare_with_cpu(torch, sample: Sample, dtype: str) -> None:
+    numbers = {
+        k: np.clip(np.abs(np.round(np.nan_to_num(sample.values[k]))), 0, 1 if dtype == "bool" else 5) for k in sample.floating
+    } if dtype in INTEGERS else {}  # fmt: skip
+    if dtype in COMPLEX:
+        numbers = rounded(torch, sample, dtype)
+    exact = Sample(sample.operator, sample.index, {**sample.values, **numbers})
+    on_cpu, on_gpu = outcome(torch, exact, dtype, "cpu"), outcome(torch, exact, dtype, "cuda")
+    if isinstance(on_cpu, Exception):
+        assert type(on_gpu) is type(on_cpu), f"{dtype}: CPU: {on_cpu}, GPU: {on_gpu}"
+        return
+    if isinstance(on_gpu, Exception):
+        raise on_gpu
+    tolerance = 2 * TOLERANCES.get(dtype, TOLERANCES["float32"])
+    for i, ((ours, got), (theirs, expected)) in enumerate(zip(on_gpu, on_cpu, strict=True)):
+        assert ours == theirs
+        if i in FREE_SIGNS.get(sample.operator.name, ()):
+            got, expected = np.abs(got), np.abs(expected)
+        if sample.operator.name not in ("empty_like", "new_empty"):
+            close(got, expected, tolerance, f"{dtype}: result {i}")
 
 
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])

@@ -19,6 +19,7 @@ NARROW = ("float8_e4m3fn", "float8_e5m2")
 FLOATING = ("float16", "bfloat16", "float32", "float64")
 INTEGERS = ("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64")
 COMPLEX = ("complex64", "complex128")
+KINDS = {"floating": NARROW + FLOATING, "integers": INTEGERS, "complex": COMPLEX}
 # Errors for dtypes that an operator does not support, as in PyTorch.
 REFUSALS = "not implemented for|is not supported|only supports|expected|Expected|must be|same dtype|can't be cast|should be"
 
@@ -108,30 +109,41 @@ def compare(result, expected: np.ndarray, dtype: str) -> None:
     close(got, expected, max(limit, TOLERANCES["float32"] if single else TOLERANCES["float64"]), dtype)
 
 
-@pytest.mark.parametrize("dtype", NARROW + FLOATING + INTEGERS + COMPLEX)
-@pytest.mark.parametrize("operator", [op for op in OPERATORS if any(p.is_tensor for p in op.params)], ids=lambda o: o.name)
-def test_dtype(torch, operator, dtype):
+def in_every_dtype(operators) -> list:
+    """The samples with floating-point numbers of each operator, and the dtypes of one kind that its declaration allows."""
+    samples_of = {op.name: [] for op in operators}
+    for sample in SAMPLES:
+        if sample.operator.name in samples_of and sample.floating:
+            samples_of[sample.operator.name].append(sample)
+    cases = [
+        (op.name, kind, samples_of[op.name], [dtype for dtype in dtypes if dtype in op.entry.get("dtypes", dtypes)])
+        for op in operators for kind, dtypes in KINDS.items()
+    ]  # fmt: skip
+    return [pytest.param(rows, dtypes, id=f"{name}-{kind}") for name, kind, rows, dtypes in cases if rows and dtypes]
+
+
+@pytest.mark.parametrize(("rows", "dtypes"), in_every_dtype([op for op in OPERATORS if not op.is_random]))
+def test_dtype(torch, rows, dtypes):
     """In every dtype the results equal those of the same numbers in float64, or an error names the dtype."""
-    rows = [s for s in SAMPLES if s.operator is operator and s.floating and not operator.is_random]
-    if not rows or "dtypes" in operator.entry and dtype not in operator.entry["dtypes"]:
-        return
-    for sample in rows:
-        held = rounded(torch, sample, dtype)
-        exact = samples.Sample(operator, sample.index, {**sample.values, **held})
-        try:
+    for dtype in dtypes:
+        for sample in rows:
+            held = rounded(torch, sample, dtype)
+            exact = samples.Sample(sample.operator, sample.index, {**sample.values, **held})
+
             def exact_tensor(name, a):
                 return tensor(torch, a, getattr(torch, dtype) if name in held else None)
 
-            results = call(torch, exact, arguments(torch, exact, exact_tensor))
-            for r in results:
-                values(r)
-        except (RuntimeError, TypeError, IndexError, ValueError) as e:
-            assert str(e).startswith("["), f"an unhelpful error: {e}"
-            continue
-        with np.errstate(all="ignore"):
-            reference = exact.reference()
-        for r, expected in zip(results, as_list(reference) if reference is not None else ()):
-            compare(r, expected, dtype)
+            try:
+                results = call(torch, exact, arguments(torch, exact, exact_tensor))
+                for r in results:
+                    values(r)
+            except (RuntimeError, TypeError, IndexError, ValueError) as e:
+                assert str(e).startswith("["), f"{dtype}: an unhelpful error: {e}"
+                continue
+            with np.errstate(all="ignore"):
+                reference = exact.reference()
+            for r, expected in zip(results, as_list(reference) if reference is not None else ()):
+                compare(r, expected, dtype)
 
 
 def strided(torch, array: np.ndarray, device: str):

@@ -42,6 +42,7 @@ class Result:
         return [f"{d.name}: {d.text}" for d in self.found if not d.why]
 
 
+@functools.cache
 def recorded(path: Path = DECLARATIONS) -> dict[str, list[str]]:
     """PyTorch's parameter lists by name."""
     rows: dict[str, list[str]] = defaultdict(list)
@@ -49,7 +50,7 @@ def recorded(path: Path = DECLARATIONS) -> dict[str, list[str]]:
         if not line.startswith("#"):
             name, parameters = line.split("(", 1)
             rows[name].append(parameters.removesuffix(")"))
-    return rows
+    return dict(rows)
 
 
 def version(path: Path = DECLARATIONS) -> str:

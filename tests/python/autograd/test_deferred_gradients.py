@@ -218,6 +218,7 @@ def test_hooks_of_calls_that_several_nodes_compute(on_both, size):
     expect_equal(on_both(step))
 
 
+@pytest.mark.slow
 def test_arguments_of_deferred_calls_do_not_raise_the_peak(own_daemon):
     """A pass fits into the memory that single calls need, and two results."""
     n, saved, environment = 1024, _connection._current, _connection.environment

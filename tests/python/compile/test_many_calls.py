@@ -62,6 +62,7 @@ print(counts["calls"])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(IN_PROCESS, reason="the script measures a process without an engine")
 def test_memory_does_not_grow():
     result = run_script(SCRIPT.replace("CALLS", str(CALLS)), timeout=60 + CALLS // 2000)

@@ -186,12 +186,14 @@ def check(torch, seed: int, kind: str, made=Generator, sizes=small_sizes) -> int
     return served
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["make_fx", "export"])
 @pytest.mark.parametrize("first", range(0, 200, 40))
 def test_random_functions(torch, first, kind):
     assert sum(check(torch, seed, kind) for seed in range(first, first + 40)) > 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["make_fx", "export"])
 @pytest.mark.parametrize("first", range(1000, 1060, 20))
 def test_random_functions_with_large_constants(torch, first, kind):

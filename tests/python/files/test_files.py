@@ -63,6 +63,7 @@ def test_round_trips(torch, name, options):
     assert described(torch, again(torch, value, **options)) == described(torch, value)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not PEER.exists(), reason="needs PyTorch")
 def test_pytorch_reads_the_files(torch, tmp_path):
     names = [*CASES, *ODD]

@@ -32,6 +32,7 @@ def test_every_length(torch, n):
     np.testing.assert_allclose(single, np.fft.fft(z), atol=2e-6 * n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lines", [1, 5, 16, 37])
 @pytest.mark.parametrize("n", [22, 48, 128, 144, 240, 256, 320, 500, 1000, 1009, 1024, 4096, 5120])
 def test_vectors_across_rows_and_elements(torch, lines, n):
@@ -51,6 +52,7 @@ def test_vectors_across_rows_and_elements(torch, lines, n):
                 np.testing.assert_allclose(got, oracle, atol=limit, rtol=0, err_msg=f"{name} {dtype} dim={dim}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [2**18, 3**12, 2 * 3**12, 65537, 131074])
 def test_long_lines(torch, n):
     """Lengths that are divided into rows and columns, with and without remainders, and those with a large prime factor."""
@@ -67,6 +69,7 @@ def test_long_lines(torch, n):
             np.testing.assert_allclose(got, oracle, atol=limit, rtol=0, err_msg=f"{name} {dtype}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [2**18, 65537])
 def test_long_lines_of_several_dimensions(torch, n):
     z, x = signal(2, n, 3), signal(2, n, 3, dtype="float64")

@@ -100,6 +100,7 @@ def test_unmodified_program(torch, tmp_path, command, module):
     assert done.stdout.startswith("['--flag', 'x'] 2.0") and "program.py" in done.stdout
 
 
+@pytest.mark.slow
 def test_unmodified_ranks(torch, tmp_path):
     (tmp_path / "rank.py").write_text("import torch.distributed as d; d.init_process_group('gloo'); print(d.get_rank())")
     words = ["run", "-m", "torch.distributed.run", "--nproc-per-node=2", "rank.py"]
@@ -187,6 +188,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_functions_of_the_program_are_called_on_other_workers(tmp_path):
     (tmp_path / "calls.py").write_text(CALLS)
     with socket.socket() as probe:

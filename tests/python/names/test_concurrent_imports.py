@@ -66,6 +66,7 @@ def modules() -> list[str]:
     return sorted(f"teletensor.{name}" for name in public - {"as_torch", "cli"} if not f"{name}.".startswith(tuple(f"{e}." for e in EAGER)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_modules_are_imported_by_several_threads(seed):
     names = random.Random(seed).sample(modules(), 8)
@@ -94,6 +95,7 @@ def test_the_compiler_and_its_packages():
     assert (made.returncode, made.stdout) == (0, ""), made.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", PACKAGES)
 def test_names_are_the_same_in_each_order_of_imports(package):
     """The import of a module does not replace a function that has its name."""

@@ -14,6 +14,7 @@ pytest.importorskip("onnxruntime")
 SIZES = ({"batch": 2, "length": 6}, {"batch": 3, "length": 11}, {"batch": 1, "length": 3})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opset", [18, 23])
 @pytest.mark.parametrize("name", MODELS)
 def test_model(torch: Any, name: str, opset: int) -> None:

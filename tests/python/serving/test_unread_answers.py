@@ -26,7 +26,7 @@ h2_config = pytest.importorskip("h2.config")
 h2_connection = pytest.importorskip("h2.connection")
 h2_events = pytest.importorskip("h2.events")
 h2_settings = pytest.importorskip("h2.settings")
-pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 
 COLUMNS = 2_000_000  # 8 MB of an answer, and as much of its message
 LIMIT = 160_000_000

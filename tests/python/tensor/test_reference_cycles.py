@@ -51,6 +51,7 @@ def through_a_selective_checkpoint(torch, tensor):
     checkpoint(lambda x: x * tensor + tensor * 2, tensor.clone().requires_grad_(), use_reentrant=False, context_fn=contexts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "use",
     [

@@ -133,6 +133,7 @@ def test_graph(torch, tensorboard, tmp_path, capsys):
     assert [d.size for d in shape.dim] == [2, 4]
 
 
+@pytest.mark.slow
 def test_video_and_figure(torch, tensorboard, tmp_path):
     from PIL import Image
 

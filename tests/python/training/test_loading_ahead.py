@@ -48,6 +48,7 @@ def loaders(torch, dataset, **options):
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"batch_size": 5}, {"batch_size": 4, "drop_last": True}, {"batch_size": None}])
 def test_batches_are_those_of_a_plain_loop(torch, options):
     dataset = Samples(torch)
@@ -160,6 +161,7 @@ def test_batches_out_of_order(torch):
     assert sorted(first + list(batches)) == list(range(6))
 
 
+@pytest.mark.slow
 def test_early_exit_ends_the_workers(torch):
     calls = []
 
@@ -179,6 +181,7 @@ def test_early_exit_ends_the_workers(torch):
     assert len(calls) == made and threading.active_count() <= threads
 
 
+@pytest.mark.slow
 def test_unused_batches_leave_nothing_in_the_engine(torch):
     def held():
         gc.collect()
@@ -210,6 +213,7 @@ class Batch:
 Pair = namedtuple("Pair", "a b")
 
 
+@pytest.mark.slow
 def test_options_have_their_effect(torch):
     data = torch.utils.data
 
