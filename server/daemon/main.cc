@@ -1,4 +1,5 @@
 // teletensord: builds the daemon from its parts.
+#include <grpc/grpc.h>
 #include <malloc.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -357,6 +358,8 @@ int serve(const Flags& flags, const std::vector<std::string>& command, const std
   if (models.repository) models.repository->stop();
   if (workers) workers->stop();
   if (engines) engines->stop();
+  // Keeps gRPC until the process ends: its shutdown waits, up to 10 s, for a thread that polls after large writes.
+  grpc_init();
   // A private engine ends with its client, so no client waits for its frames.
   (*listener)->shut_down(flags.private_engine ? std::chrono::milliseconds(0) : grace / 2);
   if (*exporter) (*exporter)->shut_down(std::min(kMaxFlush, grace / 4));

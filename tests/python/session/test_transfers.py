@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -61,3 +62,12 @@ def test_unknown_compression_raises(daemon):
     assert "ValueError: [connect] expected compression to be auto, zstd or none, got gzip" in result.stderr
     result = run_script("import teletensor as torch; torch.connect()", daemon, TELETENSOR_COMPRESSION="lz4")
     assert "ValueError: [connect] expected TELETENSOR_COMPRESSION to be auto, zstd or none, got lz4" in result.stderr
+
+
+def test_an_engine_that_sent_much_ends_at_once(own_daemon):
+    engine = own_daemon()
+    done = run_script("import teletensor as torch; torch.ones(300_000).numpy()", engine, TELETENSOR_SHARED_MEMORY="0")
+    assert done.returncode == 0, done.stderr
+    begin = time.monotonic()
+    assert engine.stop() == 0
+    assert time.monotonic() - begin < 8  # a thread of gRPC polls for 10 s
