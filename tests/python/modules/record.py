@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-import importlib
-import json
 from pathlib import Path
 from typing import Any
 
+from ..names import record as shared
 from ..names.record import plain
 
 FAMILIES = ("averages", "hooks", "initialisation", "losses", "optimizers", "parametrizations", "schedules", "texts")
@@ -17,12 +16,8 @@ VALUES = Path(__file__).with_name("values.json")
 
 
 def cases() -> dict[str, Any]:
-    """All cases: functions of the module `torch` whose results JSON can express."""
-    found = {}
-    for family in FAMILIES:
-        module = importlib.import_module(f"{__package__}.{family}_cases")
-        found.update({f"{family}.{name[5:]}": case for name, case in vars(module).items() if name.startswith("case_")})
-    return found
+    """All cases of this folder."""
+    return shared.cases(__package__, FAMILIES)
 
 
 def rounded(value: Any) -> Any:
@@ -36,9 +31,7 @@ def rounded(value: Any) -> Any:
 
 def main(torch: Any) -> None:
     """Writes the values of all cases."""
-    values = {name: rounded(plain(case(torch))) for name, case in cases().items()}
-    lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in sorted(values.items())]
-    VALUES.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    shared.write({name: rounded(plain(case(torch))) for name, case in cases().items()}, VALUES)
 
 
 if __name__ == "__main__":

@@ -20,11 +20,11 @@ FAMILIES = (
 VALUES = Path(__file__).with_name("values.json")
 
 
-def cases() -> dict[str, Any]:
-    """All cases: functions of the module `torch` whose results JSON can express."""
+def cases(package: str = __package__, families: tuple[str, ...] = FAMILIES) -> dict[str, Any]:
+    """All cases of a package: functions of the module `torch` whose results JSON can express."""
     found = {}
-    for family in FAMILIES:
-        module = importlib.import_module(f"{__package__}.{family}_cases")
+    for family in families:
+        module = importlib.import_module(f"{package}.{family}_cases")
         found.update({f"{family}.{name[5:]}": case for name, case in vars(module).items() if name.startswith("case_")})
     return found
 
@@ -51,11 +51,15 @@ def error(function: Any, *args: Any, **kwargs: Any) -> str:
     return ""
 
 
+def write(values: dict[str, Any], path: Path) -> None:
+    """Writes a file of values with a line for each."""
+    lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in sorted(values.items())]
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
 def main(torch: ModuleType) -> None:
     """Writes the values of all cases."""
-    values = {name: plain(case(torch)) for name, case in cases().items()}
-    lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in sorted(values.items())]
-    VALUES.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    write({name: plain(case(torch)) for name, case in cases().items()}, VALUES)
 
 
 if __name__ == "__main__":

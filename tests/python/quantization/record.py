@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import importlib
-import json
-import re
 import warnings
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from ..names import record as shared
+from ..names.record import error  # noqa: F401 - for the cases
 
 FAMILIES = ("configurations", "flows", "fused", "graphs", "modules", "observers", "training")
 VALUES = Path(__file__).with_name("values.json")
@@ -19,12 +20,8 @@ STATE = Path(__file__).with_name("state.pt")  # of the first model of flows.stat
 
 
 def cases() -> dict[str, Any]:
-    """All cases: functions of the module `torch` whose results JSON can express."""
-    found = {}
-    for family in FAMILIES:
-        module = importlib.import_module(f"{__package__}.{family}_cases")
-        found.update({f"{family}.{name[5:]}": case for name, case in vars(module).items() if name.startswith("case_")})
-    return found
+    """All cases of this folder."""
+    return shared.cases(__package__, FAMILIES)
 
 
 def run(case: Any, torch: ModuleType) -> Any:
@@ -47,23 +44,11 @@ def plain(value: Any) -> Any:
         else:
             scales = [value.q_scale(), value.q_zero_point()]
         return [str(value.dtype).rpartition(".")[2], plain(value.int_repr()), *scales]
-    if hasattr(value, "detach"):
-        numbers = value.detach()
-        return [str(numbers.dtype).rpartition(".")[2], list(numbers.shape), numbers.reshape(-1).tolist()]
     if isinstance(value, dict):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(v) for v in value]
-    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
-
-
-def error(function: Any, *args: Any, **kwargs: Any) -> str:
-    """The type and text of the error that a call raises; "" if it raises none."""
-    try:
-        function(*args, **kwargs)
-    except Exception as e:  # noqa: BLE001 - any error is a result
-        return f"{type(e).__name__}: {re.sub(' at 0x[0-9a-f]+', '', str(e))}"
-    return ""
+    return shared.plain(value)
 
 
 def values(torch: ModuleType, *sizes: int, offset: float = 0.0) -> Any:
@@ -91,9 +76,7 @@ def ao(torch: ModuleType, name: str) -> Any:
 def main(torch: ModuleType) -> None:
     """Writes the values of all cases."""
     torch.backends.quantized.engine = "fbgemm"
-    found = {name: run(case, torch) for name, case in cases().items()}
-    lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in sorted(found.items())]
-    VALUES.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    shared.write({name: run(case, torch) for name, case in cases().items()}, VALUES)
     flows = importlib.import_module(f"{__package__}.flows_cases")
     torch.save(flows.quantized(torch, "x86")[2].state_dict(), STATE)
 

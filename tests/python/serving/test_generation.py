@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import teletensor as torch
+from examples.serve_llama import Llama
 from teletensor import serving
 from tests.conftest import IN_PROCESS
-from tests.python.serving.models import Llama
 from tests.python.serving.served import TIMEOUT, Served, grpc_inputs
 
 grpcclient = pytest.importorskip("tritonclient.grpc")

@@ -123,7 +123,7 @@ def test_calls_check_their_inputs(served):
 
 def test_decoder_from_a_session(served):
     run(served, """
-        from tests.python.serving.models import Llama
+        from examples.serve_llama import Llama
         model = Llama(11, 32, width=16, layers=1).eval()
         torch.serve(serving.Decoder(model.prefill, model.step, model.cache(2), 2, 32), "llama")
         assert {m["name"]: m["state"] for m in torch.models()}["llama"] == "READY"

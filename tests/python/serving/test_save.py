@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import teletensor as torch
+from examples.serve_llama import Llama
 from teletensor import nn, serving
-from tests.python.serving.models import Llama
 
 
 def header_of(path):
