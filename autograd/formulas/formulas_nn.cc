@@ -86,13 +86,23 @@ Tensor max_pool2d_backward_grad(const Tensor& g, const Tensor& indices) {
 
 Tensor cross_entropy_grad(const Tensor& g, const Tensor& input, const Tensor& target, const Tensor& weight,
                           const Tensor& total_weight, const Tensor& largest, const Tensor& log_sum,
-                          int64_t ignore_index, std::string_view reduction) {
+                          int64_t ignore_index, std::string_view reduction, double label_smoothing) {
   if (!recording()) {
     return ops::cross_entropy_backward(g, input, target, weight, total_weight, largest, log_sum, ignore_index,
-                                       reduction);
+                                       reduction, label_smoothing);
   }
   const int64_t channel = composites::class_dim(input);
-  const Tensor picked = ops::nll_loss_backward(g, target, weight, total_weight, input.sizes(), ignore_index, reduction);
+  const Tensor nll = label_smoothing == 0 ? g : ops::mul(g, 1 - label_smoothing);
+  Tensor picked = ops::nll_loss_backward(nll, target, weight, total_weight, input.sizes(), ignore_index, reduction);
+  if (label_smoothing != 0) {
+    const Tensor rate = reduction == "mean" ? ops::to_dtype(ops::true_divide(g, total_weight), g.dtype()) : g;
+    const Tensor kept = ops::masked_fill(ops::expand(rate, target.sizes()), ops::eq(target, ignore_index), 0.0);
+    const double share = label_smoothing / static_cast<double>(input.size(channel));
+    const Tensor each = ops::unsqueeze(ops::mul(kept, share), channel);  // of each class
+    Sizes per_class(input.sizes().size(), 1);
+    per_class[static_cast<size_t>(channel)] = input.size(channel);
+    picked = ops::sub(picked, weight ? ops::mul(each, ops::reshape(weight, per_class)) : each);
+  }
   return ops::log_softmax_backward(picked, ops::log_softmax(input, channel, std::nullopt), channel);
 }
 

@@ -37,7 +37,7 @@ Tensors rms_norm_grad(const Tensor& g, const Tensor& input, const Tensor& weight
 // Calls one fused operator or differentiable operators, like the normalization gradients.
 Tensor cross_entropy_grad(const Tensor& g, const Tensor& input, const Tensor& target, const Tensor& weight,
                           const Tensor& total_weight, const Tensor& largest, const Tensor& log_sum,
-                          int64_t ignore_index, std::string_view reduction);
+                          int64_t ignore_index, std::string_view reduction, double label_smoothing);
 
 // Returns the gradients of input_gates, h, c and w_hh of lstm_sequence. Calls one fused operator or, if the pass itself
 // is recorded, differentiable operators.

@@ -12,7 +12,7 @@ from .schema import HEADER
 COMPUTING = frozenset(
     "add_product add_outer attention_with_nan clamped convolve convolve_transposed correlation cosine covariance distance "
     "exclusive_or_of_bits fake_quantize_channels huber largest_of_windows multi_margin multilabel_margin renormalize "
-    "rms_normalize run_chain scaled_dot_product_attention slice_norms smoothed_cross_entropy vandermonde".split()
+    "rms_normalize run_chain scaled_dot_product_attention slice_norms vandermonde".split()
 )
 # Those that return their first argument or a result computed from it.
 PASSING = frozenset({"reduce_loss"})

@@ -324,29 +324,6 @@ Tensor kl_divergence(const Tensor& input, const Tensor& target, std::string_view
   return reduce_loss(losses, reduction);
 }
 
-Tensor smoothed_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
-                              std::string_view reduction, double label_smoothing) {
-  const int64_t channel = class_dim(input);
-  const int64_t classes = input.sizes()[static_cast<size_t>(channel)];
-  const Tensor logs = ops::log_softmax(input, channel, std::nullopt);
-  const Tensor nll = ops::nll_loss(logs, target, weight, ignore_index, reduction);
-  Tensor smooth = ops::sum(weight ? ops::mul(logs, along_channel(weight, logs.dim(), channel)) : logs, Sizes{channel});
-  const Tensor ignored = ops::eq(target, ignore_index);
-  smooth = ops::neg(ops::masked_fill(smooth, ignored, 0.0));
-  if (reduction == "sum") smooth = ops::sum(smooth);
-  if (reduction == "mean") {
-    // As in nll_loss, divides by the sum of the weights of the targets that are not ignored.
-    Tensor weights = ops::logical_not(ignored);
-    if (weight) {
-      const Tensor index = ops::reshape(ops::masked_fill(target, ignored, int64_t{0}), Sizes{-1});
-      const Tensor each = ops::reshape(ops::index_select(weight, 0, index), target.sizes());
-      weights = ops::masked_fill(each, ignored, 0.0);
-    }
-    smooth = ops::true_divide(ops::sum(smooth), ops::sum(weights));
-  }
-  return ops::add(ops::mul(nll, 1 - label_smoothing), ops::mul(smooth, label_smoothing / static_cast<double>(classes)));
-}
-
 Tensor cosine_embedding(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin,
                         std::string_view reduction) {
   const auto floating = [](const Tensor& t) { return is_integral(t.dtype()) ? ops::to_dtype(t, default_float()) : t; };

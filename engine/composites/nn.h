@@ -44,8 +44,6 @@ Tensor reduce_loss(const Tensor& losses, std::string_view reduction);
 Tensor apply_weight(const Tensor& losses, const Tensor& weight);
 Tensor bce_with_logits(const Tensor& input, const Tensor& target, const Tensor& pos_weight);
 Tensor kl_divergence(const Tensor& input, const Tensor& target, std::string_view reduction, bool log_target);
-Tensor smoothed_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
-                              std::string_view reduction, double label_smoothing);
 Tensor cosine_embedding(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin,
                         std::string_view reduction);
 Tensor poisson_loss(const Tensor& input, const Tensor& target, bool log_input, bool full, double eps);

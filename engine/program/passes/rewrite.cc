@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "engine/device/cancellation.h"
@@ -135,6 +136,124 @@ std::optional<Replacement> cross_entropy(const Types& types) {
   return Replacement{"cross_entropy",
                      {slot_arg(types.slot("x")), slot_arg(types.slot("t")), types.argument("@weight"),
                       types.argument("@ignored"), types.argument("@reduction")}};
+}
+
+// Stands for no index: what gather, scatter and one_hot refuse as an index, and a target would have to equal to be
+// ignored.
+constexpr int64_t kNoneIgnored = std::numeric_limits<int64_t>::min();
+
+// Whether x has rows of scores, with a target for each, which a column of indices has been made of.
+bool are_rows_with_targets(const Types& types) {
+  const TensorMeta &x = types.of("x"), &t = types.of("t");
+  if (x.dim() != 2 || t.dim() != 1 || t.sizes[0] != x.sizes[0] || types.dim("D", "x") != 1) return false;
+  for (const char* last : {"G", "M", "Q", "S"}) {  // dimensions of rows that are gathered, added or removed
+    if (types.has_list(last) && types.dim(last, "x") != 1) return false;
+  }
+  if (types.has_list("U") && types.dim("U", "x") != 1) return false;
+  if (!types.has_list("V")) return true;
+  const std::vector<int64_t>& column = types.list("V");
+  return column.size() == 2 && column[1] == 1 && (column[0] == -1 || column[0] == x.sizes[0]);
+}
+
+// cross_entropy, if the factor of the target's loss and that of the sum of all losses are 1 - label_smoothing and
+// label_smoothing / classes.
+std::optional<Replacement> smoothed(const Types& types, double of_target, double of_each, std::string_view reduction) {
+  constexpr double kRounding = 1e-6;
+  const double smoothing = of_each * static_cast<double>(types.of("x").sizes[1]);
+  if (!(smoothing > 0 && smoothing <= 1) || !(std::abs(of_target + smoothing - 1) <= kRounding)) return std::nullopt;
+  return Replacement{
+      "cross_entropy",
+      {slot_arg(types.slot("x")), slot_arg(types.slot("t")), Arg(), Arg(kNoneIgnored), Arg(reduction), Arg(smoothing)}};
+}
+
+// A weighted sum of the target's loss and of the mean (whose dimension is M) or the sum (Q) of the losses of all
+// classes. Not of nll_loss, because the other summand contains the targets that it ignores.
+std::optional<Replacement> mixed_losses(const Types& types, std::string_view reduction) {
+  if (!are_rows_with_targets(types)) return std::nullopt;
+  const bool is_mean = !types.has_list("Q");
+  const double divisor = types.factor("$n") * (is_mean ? static_cast<double>(types.of("x").sizes[1]) : 1);
+  const double factor = types.number("$b") / types.factor("$m");
+  const double of_target = types.number("$a") - (types.has_argument("@less") ? factor : 0);
+  return smoothed(types, of_target, factor / divisor, reduction);
+}
+std::optional<Replacement> each_mixed_loss(const Types& types) { return mixed_losses(types, "none"); }
+std::optional<Replacement> mean_mixed_loss(const Types& types) { return mixed_losses(types, "mean"); }
+std::optional<Replacement> sum_of_mixed_losses(const Types& types) { return mixed_losses(types, "sum"); }
+
+// The negative product of log probabilities with targets of which none is 0: a number at the target's class, another
+// one elsewhere.
+std::optional<Replacement> soft_targets(const Types& types, std::string_view reduction) {
+  if (!are_rows_with_targets(types)) return std::nullopt;
+  const double elsewhere = types.number("$b") / types.factor("$m");
+  if (types.has_number("$value")) return smoothed(types, types.number("$value") - elsewhere, elsewhere, reduction);
+  const TensorMeta& x = types.of("x");
+  if (types.number("$k") != static_cast<double>(x.sizes[1])) return std::nullopt;
+  const DType dtype =
+      types.has_argument("@d") ? static_cast<DType>(types.argument("@d").integer) : DType::kFloat32;  // of a product
+  if (dtype != x.dtype) return std::nullopt;
+  return smoothed(types, types.number("$a"), elsewhere, reduction);
+}
+std::optional<Replacement> each_soft_target(const Types& types) { return soft_targets(types, "none"); }
+std::optional<Replacement> mean_of_soft_targets(const Types& types) { return soft_targets(types, "mean"); }
+std::optional<Replacement> sum_of_soft_targets(const Types& types) { return soft_targets(types, "sum"); }
+
+// A reduction of the losses of all positions.
+std::optional<Replacement> reduced_cross_entropy(const Types& types, std::string_view reduction) {
+  const Arg& given = types.argument("@reduction");
+  if (given.kind != Arg::Kind::kString || given.string() != "none") return std::nullopt;
+  const Arg weight = types.has_argument("@weight") ? types.argument("@weight") : Arg();
+  return Replacement{"cross_entropy",
+                     {slot_arg(types.slot("x")), slot_arg(types.slot("t")), weight, types.argument("@ignored"),
+                      Arg(reduction), types.argument("@smoothing")}};
+}
+std::optional<Replacement> sum_of_cross_entropy(const Types& types) { return reduced_cross_entropy(types, "sum"); }
+// Of losses of which none is ignored, because a mean counts the zeros of ignored ones.
+std::optional<Replacement> mean_cross_entropy(const Types& types) {
+  const Arg& ignored = types.argument("@ignored");
+  if (ignored.kind != Arg::Kind::kInt || ignored.integer != kNoneIgnored) return std::nullopt;
+  return reduced_cross_entropy(types, "mean");
+}
+
+// Factors: numbers, or what Programs compute of numbers and sizes that depend on the input.
+constexpr char kFactors[] =
+    "e = div(full(E, $b, @e), full(E, $m, @f)) "
+    "of_each = $b | e of_target = $a | sub(full(E, $a, @less), e) ";
+
+void add_smoothed_losses(absl::FunctionRef<void(const std::string& text, Build build)> add) {
+  const std::string picked =
+      std::string(kFactors) +
+      "L = log_softmax(x, D) i = unsqueeze(t, U) | unsqueeze(detach(t), U) | view(t, V) | reshape(t, V) "
+      "p = gather(L, G, i) ";
+  const std::string each = picked +
+                           "m = mean(L, M) | div(sum(L, Q), $n) | sum(L, Q) "
+                           "s = neg(m) | div(neg(sum(L, Q)), $n) "
+                           "l = squeeze_dim(p, S) | select(p, S, 0) | squeeze(p) "
+                           "n = neg(l) | squeeze_dim(neg(p), S) | select(neg(p), S, 0) | squeeze(neg(p)) ";
+  add(each + "add(mul(n, of_target), mul(s, of_each))", &each_mixed_loss);
+  add(each + "sub(mul(n, of_target), mul(m, of_each) | div(mul(sum(L, Q), of_each), $n))", &each_mixed_loss);
+  // Columns of losses, which only a reduction makes equal to the operator's.
+  const std::string columns = picked +
+                              "m = mean(L, M, True) | div(sum(L, Q, True), $n) | sum(L, Q, True) "
+                              "s = neg(m) | div(neg(sum(L, Q, True)), $n) ";
+  add(columns + "mean(add(mul(neg(p), of_target), mul(s, of_each)))", &mean_mixed_loss);
+  add(columns + "sum(add(mul(neg(p), of_target), mul(s, of_each)))", &sum_of_mixed_losses);
+  const std::string reduced = each +
+                              "k = mean(n) | mean(neg(p)) | neg(mean(l)) | neg(mean(p)) "
+                              "o = mean(m) | mean(L) ";
+  add(reduced + "add(mul(k, of_target), mul(mean(s) | neg(o), of_each))", &mean_mixed_loss);
+  add(reduced + "sub(mul(k, of_target), mul(o, of_each))", &mean_mixed_loss);
+  const std::string soft =
+      std::string(kFactors) +
+      "L = log_softmax(x, D) i = unsqueeze(t, U) | unsqueeze(detach(t), U) | view(t, V) | reshape(t, V) "
+      "z = full_like(L, $b) | full_like(x, $b) | fill(zeros_like(L), $b) | fill(zeros_like(x), $b) "
+      "h = to_dtype(one_hot(t, $k), @d) | one_hot(t, $k) "
+      "q = scatter_value(z, G, i, $value) | add(mul(h, $a), of_each) ";
+  add(soft + "neg(sum(mul(q, L), Q))", &each_soft_target);
+  add(soft + "sum(neg(mul(q, L)) | mul(neg(q), L) | mul(q, neg(L)), Q)", &each_soft_target);
+  add(soft + "neg(mean(sum(mul(q, L), Q)))", &mean_of_soft_targets);
+  add(soft + "neg(sum(mul(q, L)))", &sum_of_soft_targets);
+  add("sum(cross_entropy(x, t, @weight, @ignored, @reduction, @smoothing))", &sum_of_cross_entropy);
+  add("mean(cross_entropy(x, t, None, @ignored, @reduction, @smoothing))", &mean_cross_entropy);
 }
 
 // Of batches of matrices with equal batch dimensions, which the operator requires. `key` may be transposed.
@@ -293,6 +412,7 @@ const Rules& rules() {
     add("mul(x, sigmoid(x))", &silu);
     // Not of log(softmax(x)), which is -inf where log_softmax(x) is finite.
     add("nll_loss(log_softmax(x, D), t, @weight, @ignored, @reduction)", &cross_entropy);
+    add_smoothed_losses([&](const std::string& text, Build build) { add(text, build); });
     // Without the factors of queries and keys if something else reads the products, and with other permutations as they
     // are.
     for (const char* factors :
@@ -362,7 +482,7 @@ class Rewriter {
       PatternMatch match;
       if (!rule.pattern.match(*program_, uses_, static_cast<int>(index), &match)) continue;
       const bool same_flags = std::all_of(match.instructions.begin(), match.instructions.end(), [&](int inner) {
-        return program_->instructions()[static_cast<size_t>(inner)].flags == instruction.flags;
+        return has_equal_flags(program_->instructions()[static_cast<size_t>(inner)], instruction);
       });
       const std::optional<Replacement> replacement = same_flags ? rule.build(Types(match, types_)) : std::nullopt;
       if (!replacement) continue;
@@ -380,6 +500,20 @@ class Rewriter {
       return true;
     }
     return false;
+  }
+
+  // Whether two calls have the same modes; the grad mode of one whose arguments require no gradient has no effect.
+  bool has_equal_flags(const Instruction& inner, const Instruction& result) const {
+    const int differing = inner.flags ^ result.flags;
+    if ((differing & ~Instruction::kGrad) != 0) return false;
+    if (differing == 0) return true;
+    for (size_t i = 0; i < inner.args.size(); ++i) {
+      if (!inner.op->params[i].differentiable) continue;
+      for (Slot slot : names_in(inner.args[i])) {
+        if (slot != 0 && types_.of(slot).requires_grad) return false;
+      }
+    }
+    return true;
   }
 
   // The calls of `before`, with the names after last_, whose types are added; nothing if there would be too many names.

@@ -30,6 +30,16 @@ struct ClassShape {
 // The class dimension of an input of shape (C) or (N, C, ...).
 inline int64_t class_dim(const Tensor& input) { return input.dim() == 1 ? 0 : 1; }
 
+// How cross entropy mixes the loss of the target's class and the sum of the losses of all classes.
+struct LabelSmoothing {
+  double target, each;  // factors
+
+  LabelSmoothing(double label_smoothing, const ClassShape& shape)
+      : target(1 - label_smoothing),
+        each(label_smoothing == 0 ? 0 : label_smoothing / static_cast<double>(shape.classes)) {}
+  bool applies() const { return each != 0; }
+};
+
 inline void check_loss_gradient(const Tensor& grad, int64_t losses, const Tensor& total_weight) {
   check(grad.numel() == losses && total_weight.numel() == 1, "expected a gradient for each of ", losses,
         " losses and one total weight, got sizes ", grad.sizes(), " and ", total_weight.sizes());

@@ -179,21 +179,62 @@ template <typename T>
   }
 }
 
-template <typename T>
+// Stores finish(scaled value, i, j) as element i of vector j.
+template <typename T, typename Finish>
 [[gnu::always_inline]] inline void scaled_softmax_of(const Vectors& v, const T* x, const T* most, const T* sums,
-                                                     const T* scales, T* y) {
+                                                     const T* scales, T* y, Finish finish) {
   if (v.stride == 0) {
     for (int64_t r = 0; r < v.count; ++r) {
       const T *row = x + r * v.n, largest = most[r], shift = sums[r], scale = scales[r];
       T* to = y + r * v.n;
-      for (int64_t i = 0; i < v.n; ++i) to[i] = exponential(row[i] - largest - shift) * scale;
+      for (int64_t i = 0; i < v.n; ++i) to[i] = finish(exponential(row[i] - largest - shift) * scale, i, r);
     }
     return;
   }
   for (int64_t i = 0; i < v.n; ++i) {
     const T* xi = x + i * v.stride;
     T* yi = y + i * v.stride;
-    for (int64_t j = 0; j < v.count; ++j) yi[j] = exponential(xi[j] - most[j] - sums[j]) * scales[j];
+    for (int64_t j = 0; j < v.count; ++j) yi[j] = finish(exponential(xi[j] - most[j] - sums[j]) * scales[j], i, j);
+  }
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void smoothed_softmax_of(const Vectors& v, const T* x, const T* most, const T* sums,
+                                                       const T* scales, const T* rates, const T* weights, T* y) {
+  if (weights) {
+    scaled_softmax_of(v, x, most, sums, scales, y,
+                      [&](T value, int64_t i, int64_t j) { return value - rates[j] * weights[i]; });
+  } else {
+    scaled_softmax_of(v, x, most, sums, scales, y, [&](T value, int64_t, int64_t j) { return value - rates[j]; });
+  }
+}
+
+template <typename T, typename Weight>
+[[gnu::always_inline]] inline void uniform_losses_of(const Vectors& v, const T* x, const T* most, const T* sums,
+                                                     T* losses, Weight weight) {
+  if (v.stride == 0) {
+    const auto plus = [](T a, T b) { return a + b; };
+    for (int64_t r = 0; r < v.count; ++r) {
+      const T *row = x + r * v.n, largest = most[r], shift = sums[r];
+      losses[r] = reduce_row(
+          v.n, T(0), [&](T s, int64_t i) { return s + weight(i) * (shift - (row[i] - largest)); }, plus);
+    }
+    return;
+  }
+  std::fill_n(losses, v.count, T(0));
+  for (int64_t i = 0; i < v.n; ++i) {
+    const T *xi = x + i * v.stride, w = weight(i);
+    for (int64_t j = 0; j < v.count; ++j) losses[j] += w * (sums[j] - (xi[j] - most[j]));
+  }
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void uniform_losses_of(const Vectors& v, const T* x, const T* most, const T* sums,
+                                                     const T* weights, T* losses) {
+  if (weights) {
+    uniform_losses_of(v, x, most, sums, losses, [&](int64_t i) { return weights[i]; });
+  } else {
+    uniform_losses_of(v, x, most, sums, losses, [](int64_t) { return T(1); });
   }
 }
 
@@ -238,11 +279,27 @@ TT_CLONES void log_sums(const Vectors& v, const double* x, double* largest, doub
 }
 TT_CLONES void scaled_softmax(const Vectors& v, const float* x, const float* largest, const float* sums,
                               const float* scales, float* y) {
-  scaled_softmax_of(v, x, largest, sums, scales, y);
+  scaled_softmax_of(v, x, largest, sums, scales, y, [](float value, int64_t, int64_t) { return value; });
 }
 TT_CLONES void scaled_softmax(const Vectors& v, const double* x, const double* largest, const double* sums,
                               const double* scales, double* y) {
-  scaled_softmax_of(v, x, largest, sums, scales, y);
+  scaled_softmax_of(v, x, largest, sums, scales, y, [](double value, int64_t, int64_t) { return value; });
+}
+TT_CLONES void uniform_losses(const Vectors& v, const float* x, const float* largest, const float* sums,
+                              const float* weights, float* losses) {
+  uniform_losses_of(v, x, largest, sums, weights, losses);
+}
+TT_CLONES void uniform_losses(const Vectors& v, const double* x, const double* largest, const double* sums,
+                              const double* weights, double* losses) {
+  uniform_losses_of(v, x, largest, sums, weights, losses);
+}
+TT_CLONES void smoothed_softmax(const Vectors& v, const float* x, const float* largest, const float* sums,
+                                const float* scales, const float* rates, const float* weights, float* y) {
+  smoothed_softmax_of(v, x, largest, sums, scales, rates, weights, y);
+}
+TT_CLONES void smoothed_softmax(const Vectors& v, const double* x, const double* largest, const double* sums,
+                                const double* scales, const double* rates, const double* weights, double* y) {
+  smoothed_softmax_of(v, x, largest, sums, scales, rates, weights, y);
 }
 
 }  // namespace tt::cpu

@@ -2,6 +2,7 @@
 // position, the largest logit and the logarithm of the sum of exp(logit - largest).
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <string_view>
 
 #include "kernels/cpu/iteration/accumulate_type.h"
@@ -12,14 +13,18 @@
 namespace tt::cpu {
 
 void cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
-                   std::string_view reduction, Tensor& output, Tensor& total_weight, Tensor& largest, Tensor& log_sum) {
+                   std::string_view reduction, double label_smoothing, Tensor& output, Tensor& total_weight,
+                   Tensor& largest, Tensor& log_sum) {
   const Targets targets(input.sizes(), target, ignore_index, weight);
+  const LabelSmoothing smoothing(label_smoothing, targets.shape);
   const Tensor x = as_accumulate_type(input), w = contiguous_as(weight, x.dtype());
+  const Tensor all_classes = smoothing.applies() ? empty({targets.shape.positions()}, x.dtype(), x.device()) : Tensor();
   const bool none = reduction == "none";
   AccumulateBuffer result(output);
   with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     const T *logits = x.data_as<T>(), *weights = data_or_null<T>(w);
     T *y = result.tensor().data_as<T>(), *most = largest.data_as<T>(), *sums = log_sum.data_as<T>();
+    T* const uniform = all_classes ? all_classes.data_as<T>() : nullptr;
     const SoftmaxVectors split(x.sizes(), class_dim(x));
     if (split.n == 0) {
       std::fill_n(most, split.vectors(), -std::numeric_limits<T>::infinity());
@@ -28,12 +33,14 @@ void cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weig
     split.for_each_group([&](const Vectors& v, int64_t at) {
       const int64_t i = split.index_of(at);
       log_sums(v, logits + at, most + i, sums + i);
+      if (uniform) uniform_losses(v, logits + at, most + i, sums + i, weights, uniform + i);
     });
     double sum = 0, total = 0;
-    if (none) std::fill_n(y, split.vectors(), T(0));
+    if (none) std::fill_n(y, split.vectors(), static_cast<T>(0 * smoothing.each));  // NaN if there are no classes
     targets.for_each([&](int64_t i, int64_t at, int64_t c) {
       const double scale = weights ? static_cast<double>(weights[c]) : 1.0;
-      const double loss = scale * static_cast<double>(sums[i] - (logits[at] - most[i]));
+      double loss = scale * static_cast<double>(sums[i] - (logits[at] - most[i]));
+      if (uniform) loss = loss * smoothing.target + static_cast<double>(uniform[i]) * smoothing.each;
       if (none) y[i] = static_cast<T>(loss);
       sum += loss;
       total += scale;
@@ -46,8 +53,9 @@ void cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weig
 
 void cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight,
                             const Tensor& total_weight, const Tensor& largest, const Tensor& log_sum,
-                            int64_t ignore_index, std::string_view reduction, Tensor& out) {
+                            int64_t ignore_index, std::string_view reduction, double label_smoothing, Tensor& out) {
   const Targets targets(input.sizes(), target, ignore_index, weight);
+  const LabelSmoothing smoothing(label_smoothing, targets.shape);
   const bool none = reduction == "none";
   check_loss_gradient(grad, none ? targets.target.numel() : 1, total_weight);
   check_sums(largest, log_sum, targets.shape);
@@ -57,20 +65,40 @@ void cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tenso
   const Tensor total = contiguous_as(total_weight, dtype);
   const Tensor most = contiguous_as(largest, dtype), sums = contiguous_as(log_sum, dtype);
   const Tensor scales = empty({targets.shape.positions()}, dtype, x.device());
+  const Tensor rates = smoothing.applies() ? empty(scales.sizes(), dtype, x.device()) : Tensor();
   AccumulateBuffer result(out);
   with_real(dtype, [&]<typename T>(std::type_identity<T>) {
     const T *logits = x.data_as<T>(), *gs = g.data_as<T>(), *weights = data_or_null<T>(w);
-    T *scale = scales.data_as<T>(), *dx = result.tensor().data_as<T>();
+    T *scale = scales.data_as<T>(), *rate = rates ? rates.data_as<T>() : nullptr, *dx = result.tensor().data_as<T>();
     const T share = reduction == "mean" ? 1 / *total.data_as<T>() : T(1);
     const SoftmaxVectors split(x.sizes(), class_dim(x));
     std::fill_n(scale, split.vectors(), T(0));
-    targets.for_each(
-        [&](int64_t i, int64_t, int64_t c) { scale[i] = gs[none ? i : 0] * share * (weights ? weights[c] : T(1)); });
+    if (!rate) {
+      targets.for_each(
+          [&](int64_t i, int64_t, int64_t c) { scale[i] = gs[none ? i : 0] * share * (weights ? weights[c] : T(1)); });
+      split.for_each_group([&](const Vectors& v, int64_t at) {
+        const int64_t i = split.index_of(at);
+        scaled_softmax(v, logits + at, most.data_as<T>() + i, sums.data_as<T>() + i, scale + i, dx + at);
+      });
+      targets.for_each([&](int64_t i, int64_t at, int64_t) { dx[at] -= scale[i]; });
+      return;
+    }
+    const T of_target = static_cast<T>(smoothing.target), of_each = static_cast<T>(smoothing.each);
+    const T all = weights ? std::accumulate(weights, weights + split.n, T(0)) : static_cast<T>(split.n);
+    std::fill_n(rate, split.vectors(), T(0));
+    targets.for_each([&](int64_t i, int64_t, int64_t c) {
+      const T by = gs[none ? i : 0] * share;
+      scale[i] = by * (of_target * (weights ? weights[c] : T(1)) + of_each * all);
+      rate[i] = by * of_each;
+    });
     split.for_each_group([&](const Vectors& v, int64_t at) {
       const int64_t i = split.index_of(at);
-      scaled_softmax(v, logits + at, most.data_as<T>() + i, sums.data_as<T>() + i, scale + i, dx + at);
+      smoothed_softmax(v, logits + at, most.data_as<T>() + i, sums.data_as<T>() + i, scale + i, rate + i, weights,
+                       dx + at);
     });
-    targets.for_each([&](int64_t i, int64_t at, int64_t) { dx[at] -= scale[i]; });
+    targets.for_each([&](int64_t i, int64_t at, int64_t c) {
+      dx[at] -= gs[none ? i : 0] * share * (of_target * (weights ? weights[c] : T(1)));
+    });
   });
   result.copy_to_output();
 }

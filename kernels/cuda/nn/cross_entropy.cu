@@ -17,6 +17,7 @@ struct Losses {
   SoftmaxRows split;
   Targets targets;
   Weights weight;
+  LabelSmoothing smoothing;
   const T* logits;
   Access each;  // one loss per position
   AccumulateType<T>*largest, *log_sums;
@@ -27,12 +28,21 @@ struct Losses {
     const T* x = logits + split.start(i);
     const Row<T, kLanes> row(group, split.n, x, split.inner);
     const Running<C> all = sum_exponentials<C>(group, row);
-    if (group.rank() != 0) return;
     const C log_sum = math::log(all.sum);
+    C of_all = 0;  // the losses of all classes
+    if (smoothing.each != 0) {
+      for_each_element([&](int64_t at, C value) { of_all += weight.at(at, C(1)) * (log_sum - (value - all.most)); },
+                       row);
+      of_all = group.reduce(of_all, Add());
+    }
+    if (group.rank() != 0) return;
     largest[i] = all.most;
     log_sums[i] = log_sum;
     const int64_t t = targets.at(i);
-    each.store(i, t < 0 ? C(0) : weight.at(t, C(1)) * (log_sum - (convert<C>(x[t * split.inner]) - all.most)));
+    const C spread = static_cast<C>(smoothing.each);
+    if (t < 0) return each.store(i, C(0) * spread);  // NaN if there are no classes
+    const C loss = weight.at(t, C(1)) * (log_sum - (convert<C>(x[t * split.inner]) - all.most));
+    each.store(i, smoothing.each != 0 ? loss * static_cast<C>(smoothing.target) + of_all * spread : loss);
   }
 };
 
@@ -55,12 +65,13 @@ void sum_losses(const Queue& queue, Targets targets, Weights weight, Access each
 }
 
 // Computes the gradient of the logits: softmax(logits), minus 1 at the target, times the gradient of the position's
-// loss.
+// loss. Label smoothing subtracts a part of the 1 from each class.
 template <typename T>
 struct Gradients {
   SoftmaxRows split;
   Targets targets;
   Weights weight;
+  LabelSmoothing smoothing;
   const T* logits;
   const AccumulateType<T>*largest, *log_sums;
   Access grad;
@@ -77,6 +88,22 @@ struct Gradients {
     const C scale = t < 0 ? C(0) : grad.load<C>(each ? i : 0) * share * weight.at(t, C(1));
     const C most = largest[i], log_sum = log_sums[i];
     const Row<T, kLanes> row(group, split.n, logits + start, split.inner);
+    if (smoothing.each != 0) {
+      C all = 0;  // the sum of the weights of all classes
+      for (int64_t c = group.rank(); c < split.n; c += group.size()) all += weight.at(c, C(1));
+      all = group.reduce(all, Add());
+      const C rate = t < 0 ? C(0) : grad.load<C>(each ? i : 0) * share, of_each = rate * static_cast<C>(smoothing.each);
+      const C of_target = t < 0 ? C(0) : rate * (static_cast<C>(smoothing.target) * weight.at(t, C(1)));
+      const C sum = of_target + of_each * all;
+      write(
+          dx + start, split.inner,
+          [&](int64_t at, C x) {
+            const C spread = sum * math::exp(x - most - log_sum) - of_each * weight.at(at, C(1));
+            return at == t ? spread - of_target : spread;
+          },
+          row);
+      return;
+    }
     write(
         dx + start, split.inner,
         [&](int64_t at, C x) { return scale * (math::exp(x - most - log_sum) - (at == t ? C(1) : C(0))); }, row);
@@ -107,7 +134,8 @@ void process_positions(const Queue& queue, const Pass& pass, Pointers... starts)
 }  // namespace
 
 void cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
-                   std::string_view reduction, Tensor& output, Tensor& total_weight, Tensor& largest, Tensor& log_sum) {
+                   std::string_view reduction, double label_smoothing, Tensor& output, Tensor& total_weight,
+                   Tensor& largest, Tensor& log_sum) {
   const Queue queue = queue_of(output);
   const Tensor x = contiguous(input), w = contiguous(weight), classes = contiguous_as(target, DType::kInt64);
   const Targets targets = targets_of(queue, input.sizes(), classes, weight, ignore_index);
@@ -116,7 +144,8 @@ void cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weig
   with_floating(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     const T* logits = x.data_as<T>();
     process_positions<T>(queue,
-                         Losses<T>{SoftmaxRows(x.sizes(), class_dim(x)), targets, Weights(w), logits, Access(each),
+                         Losses<T>{SoftmaxRows(x.sizes(), class_dim(x)), targets, Weights(w),
+                                   LabelSmoothing(label_smoothing, targets.shape), logits, Access(each),
                                    largest.data_as<AccumulateType<T>>(), log_sum.data_as<AccumulateType<T>>()},
                          logits);
   });
@@ -126,7 +155,7 @@ void cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weig
 
 void cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tensor& target, const Tensor& weight,
                             const Tensor& total_weight, const Tensor& largest, const Tensor& log_sum,
-                            int64_t ignore_index, std::string_view reduction, Tensor& out) {
+                            int64_t ignore_index, std::string_view reduction, double label_smoothing, Tensor& out) {
   const Queue queue = queue_of(out);
   const Tensor x = contiguous(input), g = contiguous(grad), w = contiguous(weight);
   const Tensor classes = contiguous_as(target, DType::kInt64);
@@ -139,11 +168,12 @@ void cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tenso
   with_floating(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     const T* logits = x.data_as<T>();
     T* dx = out.data_as<T>();
-    process_positions<T>(queue,
-                         Gradients<T>{SoftmaxRows(x.sizes(), class_dim(x)), targets, Weights(w), logits,
-                                      most.data_as<AccumulateType<T>>(), sums.data_as<AccumulateType<T>>(), Access(g),
-                                      none, reduction == "mean", Access(total_weight), dx},
-                         logits, dx);
+    process_positions<T>(
+        queue,
+        Gradients<T>{SoftmaxRows(x.sizes(), class_dim(x)), targets, Weights(w),
+                     LabelSmoothing(label_smoothing, targets.shape), logits, most.data_as<AccumulateType<T>>(),
+                     sums.data_as<AccumulateType<T>>(), Access(g), none, reduction == "mean", Access(total_weight), dx},
+        logits, dx);
   });
 }
 

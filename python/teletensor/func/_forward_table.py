@@ -180,12 +180,24 @@ def _batch_norm(call: ForwardCall) -> list[Tensor | None]:
 @_rule("cross_entropy")
 def _cross_entropy(call: ForwardCall) -> list[Tensor | None] | Parts:
     call.only("input")
-    if call["target"].dtype.is_floating_point or call["label_smoothing"] != 0:
+    if call["target"].dtype.is_floating_point:
         raise NoRule
     call.op.result_sizes(list(call.args.values()))  # raises the operator's errors
     x, target, weight, ignored, reduction = (call.args[n] for n in ("input", "target", "weight", "ignore_index", "reduction"))
-    scores = _C.ops.log_softmax(x, 1 if x.dim() > 1 else 0)
-    return Parts([_C.ops.nll_loss(scores, target, weight, ignore_index=ignored, reduction=reduction)])
+    dim, smoothing = 1 if x.dim() > 1 else 0, call["label_smoothing"]
+    scores = _C.ops.log_softmax(x, dim)
+    losses = _C.ops.nll_loss(scores, target, weight, ignore_index=ignored, reduction=reduction)
+    if smoothing == 0:
+        return Parts([losses])
+    kept = target != ignored
+    each = scores if weight is None else scores * weight.reshape([-1 if d == dim else 1 for d in range(x.dim())])
+    each = _C.torch.where(kept, -each.sum(dim), 0.0)
+    if reduction != "none":
+        each = each.sum()
+    if reduction == "mean":
+        classes = kept if weight is None else _C.torch.where(kept, _C.ops.index(weight, [_C.torch.where(kept, target, 0)]), 0.0)
+        each = each / classes.sum()
+    return Parts([losses * (1 - smoothing) + each * (smoothing / x.shape[dim])])
 
 
 @_rule("nll_loss_forward")

@@ -60,11 +60,14 @@ TEST(CudaLossTest, CrossEntropy) {
           const Tensor weight = weighted ? ops::abs(filled({classes}, dtype)) : Tensor();
           const Tensor grad = filled(reduction == std::string("none") ? shape.target : Sizes(), dtype);
           const Tensors inputs{ops::mul(filled(shape.input, dtype), int64_t{8}), target, weight, grad};
-          expect_cpu_and_gpu_agree(inputs, tolerance_of(dtype), [&](const Tensors& t) {
-            Tensors all = ops::cross_entropy_forward(t[0], t[1], t[2], 2, reduction);
-            all.push_back(ops::cross_entropy_backward(t[3], t[0], t[1], t[2], all[1], all[2], all[3], 2, reduction));
-            return all;
-          });
+          for (double smoothing : {0.0, 0.3, 1.0}) {
+            expect_cpu_and_gpu_agree(inputs, tolerance_of(dtype), [&](const Tensors& t) {
+              Tensors all = ops::cross_entropy_forward(t[0], t[1], t[2], 2, reduction, smoothing);
+              all.push_back(
+                  ops::cross_entropy_backward(t[3], t[0], t[1], t[2], all[1], all[2], all[3], 2, reduction, smoothing));
+              return all;
+            });
+          }
         }
       }
     }
