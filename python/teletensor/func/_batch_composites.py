@@ -165,16 +165,26 @@ def _trapezoid_sum(y: Tensor, x: Tensor | None, dx: float, dim: int) -> Tensor:
     return _trapezoids(y, x, dx, dim).sum([dim])
 
 
+def gru_state(entered: Tensor, kept: Tensor, hx: Tensor) -> Tensor:
+    """The next state of a GRU, from the products of its input and of its state with the weights."""
+    new, old = entered.chunk(3, -1), kept.chunk(3, -1)
+    reset, update = (new[0] + old[0]).sigmoid(), (new[1] + old[1]).sigmoid()
+    return _C.torch.lerp(_C.torch.addcmul(new[2], reset, old[2]).tanh(), hx, update)
+
+
+def lstm_states(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+    """The next states h and c of an LSTM."""
+    enter, forget, candidate, exit_gate = gates.chunk(4, -1)
+    state = _ops.lstm_state(enter, forget, candidate, cell)
+    return _ops.lstm_exit(exit_gate, state), state
+
+
 def _gru_step(product: Tensor, hx: Tensor, w_hh: Tensor, b_hh: Tensor | None) -> Tensor:
-    given, kept = product.chunk(3, -1), _ops.linear(hx, w_hh, b_hh).chunk(3, -1)
-    reset, update = (given[0] + kept[0]).sigmoid(), (given[1] + kept[1]).sigmoid()
-    return _C.torch.lerp(_C.torch.addcmul(given[2], reset, kept[2]).tanh(), hx, update)
+    return gru_state(product, _ops.linear(hx, w_hh, b_hh), hx)
 
 
 def _lstm_step(product: Tensor, hx: list, w_hh: Tensor, b_hh: Tensor | None, w_hr: Tensor | None) -> list[Tensor]:
-    gates = (product + _ops.linear(hx[0], w_hh, b_hh)).chunk(4, -1)
-    state = _ops.lstm_state(gates[0], gates[1], gates[2], hx[1])
-    output = _ops.lstm_exit(gates[3], state)
+    output, state = lstm_states(product + _ops.linear(hx[0], w_hh, b_hh), hx[1])
     return [output if w_hr is None else _ops.linear(output, w_hr, None), state]
 
 

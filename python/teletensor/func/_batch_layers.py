@@ -7,6 +7,7 @@ from typing import Any
 from .. import _C
 from .._C import Tensor
 from ._batch_call import RULES, Call, NoRule, rule
+from ._batch_recurrent import layers_with_mapped_weights
 
 # Layers that compute the entries of their first dimension apart: the dimensions of their inputs, with that one.
 _BATCHED_LAYERS = {
@@ -134,39 +135,32 @@ def _affine_grid(call: Call) -> Tensor:
 
 
 def _soft_class_loss(call: Call) -> Tensor:
-    """cross_entropy() with label smoothing, or with probabilities as targets."""
+    """cross_entropy() with probabilities as targets."""
     x, target, smoothing = call["input"], call["target"], call["label_smoothing"]
     if call["weight"] is not None or call["reduction"] not in ("none", "mean", "sum") or 0 in x.shape:
         raise NoRule
     if _C.float16 in (x.dtype, target.dtype) or _C.bfloat16 in (x.dtype, target.dtype):
         raise NoRule  # rounds in each step
     dim = 0 if x.dim() == 1 else 1
-    log_probabilities = _C.torch.log_softmax(x, dim)
-    kept = None
-    if target.dtype.is_floating_point:
-        count = x.shape[dim]
-        soft = target * (1 - smoothing) + smoothing / count if smoothing else target
-        losses = -(log_probabilities * soft).sum(dim)
-    else:
-        kept = target != call["ignore_index"]
-        nll = _C.ops.nll_loss(log_probabilities, target, None, ignore_index=call["ignore_index"], reduction="none")
-        smooth = _C.torch.where(kept, -log_probabilities.sum(dim), 0.0)
-        losses = nll * (1 - smoothing) + smooth * (smoothing / x.shape[dim])
+    count = x.shape[dim]
+    soft = target * (1 - smoothing) + smoothing / count if smoothing else target
+    losses = -(_C.torch.log_softmax(x, dim) * soft).sum(dim)
     if call["reduction"] != "none":
-        divisor = 1 if call["reduction"] == "sum" else x.numel() // x.shape[dim] if kept is None else kept.sum()
-        losses = losses.sum() / divisor
+        losses = losses.sum() / (1 if call["reduction"] == "sum" else x.numel() // count)
     return call.level.expanded(losses)
 
 
 @rule("cross_entropy nll_loss")
 def _class_loss(call: Call) -> Tensor:
     x, target, reduction = call["input"], call["target"], call["reduction"]
-    if call.op.name == "cross_entropy" and (target.dtype.is_floating_point or call["label_smoothing"] != 0):
+    if call.op.name == "cross_entropy" and target.dtype.is_floating_point:
         return _soft_class_loss(call)
     if call.is_mapped("weight"):
         raise NoRule
     if reduction not in ("none", "mean", "sum") or 0 in x.shape:
         raise NoRule
+    if reduction != "none" and x.dtype.itemsize < 4 and call.op.name == "cross_entropy" and call["label_smoothing"]:
+        raise NoRule  # the operator does not round the losses before it adds them
     value, classes = call.expanded(x), call.expanded(target)
     if x.dim() > 1:
         losses = _unfolded(call, call.run(input=_folded(value), target=_folded(classes), reduction="none"))
@@ -192,8 +186,9 @@ def _with_sequences(call: Call, tensor: Tensor, dim: int) -> Tensor:
 
 @rule("lstm gru rnn")
 def _recurrent(call: Call) -> list[Tensor]:
-    """Sequences of all entries are one batch. Entries that have their own weights are called one after the other."""
-    call.only_maps("input", "hx")
+    """Sequences of all entries are one batch, unless entries have their own weights."""
+    if any(map(call.level.has, call["params"])):
+        return layers_with_mapped_weights(call)
     x, states = call["input"], call["hx"]
     is_list = isinstance(states, list)
     given = states if is_list else [states]
@@ -205,6 +200,25 @@ def _recurrent(call: Call) -> list[Tensor]:
     results = call.run(input=_with_sequences(call, x, dim), hx=states if is_list else states[0])
     count = x.shape[dim]
     return [r.unflatten(d, (call.size, count)).movedim(d, 0) for r, d in zip(results, (dim, 1, 1))]
+
+
+@rule("bincount")
+def _bincount(call: Call) -> Tensor:
+    """Counts of all entries at once, if their numbers of bins are equal: entry i counts its values plus i times that number."""
+    x, weights, least = call["input"], call["weights"], call["minlength"]
+    if x.dim() != 1 or x.dtype == _C.bool or x.is_floating_point() or x.is_complex() or 0 in (call.size, x.shape[0]):
+        raise NoRule
+    if least < 0 or (weights is not None and weights.shape != x.shape):
+        raise NoRule
+    value = call.value(x).to(_C.int64)
+    ends = _C.torch.stack(list(_C.torch.aminmax(value.reshape(-1, x.shape[0]), dim=1))).tolist()  # one read
+    bins = {max(least, int(largest) + 1) for largest in ends[1]}
+    if min(ends[0]) < 0 or len(bins) > 1:
+        raise NoRule  # the calls of the entries raise the error
+    (count,) = bins
+    first = _C.torch.arange(call.size, device=value.device).unsqueeze(1) * count
+    given = None if weights is None else call.expanded(weights).reshape(-1)
+    return _C.ops.bincount((call.expanded(x).to(_C.int64) + first).reshape(-1), given, call.size * count).unflatten(0, (call.size, count))
 
 
 @rule("ctc_loss_forward")

@@ -292,7 +292,7 @@ def draw(op: Operator, arguments: list, into: list | None, level: VmapLevel) -> 
 
 
 def _drawn(op: Operator, arguments: list, level: VmapLevel) -> list:
-    is_mapped = any(map(level.has, arguments))
+    is_mapped = any(level.has(x) for v in arguments for x in (v if isinstance(v, (list, tuple)) else [v]))
     if op.name == "dropout" and (not arguments[2] or arguments[1] == 0):
         return [level.wrap(r) for r in op.call(_values(level, arguments))] if is_mapped else op.call(arguments)
     if level.randomness == "error":

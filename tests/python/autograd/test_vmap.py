@@ -470,10 +470,29 @@ def test_operators_without_a_rule_say_so_once(torch, monkeypatch):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for _ in range(2):
-            got = torch.vmap(lambda r: torch.bincount(r.long() // 4, minlength=3))(x)
-    assert got.tolist() == [[4, 0, 0], [0, 4, 0], [0, 0, 4]]
-    (told,) = [w for w in caught if "bincount has no batching rule" in str(w.message)]
+            got = torch.vmap(lambda r: torch.nonzero(r - r[0]))(x)
+    assert got.tolist() == [[[1], [2], [3]]] * 3
+    (told,) = [w for w in caught if "nonzero has no batching rule" in str(w.message)]
     assert told.filename == __file__
+
+
+def test_bins_of_all_entries_are_counted_at_once(torch):
+    x, w = torch.tensor([[0, 1, 1, 3], [3, 3, 2, 0], [0, 0, 0, 3]]), torch.rand(3, 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        counts = torch.vmap(lambda v: torch.bincount(v, minlength=6))(x)
+        bins = torch.vmap(torch.bincount)(x)
+        weighted = torch.vmap(lambda v, w: torch.bincount(v, w, minlength=5))(x, w)
+        shared = torch.vmap(lambda w: torch.bincount(x[1].to(torch.uint8), w.double()))(w)
+    assert counts.tolist() == [[1, 2, 0, 1, 0, 0], [1, 0, 1, 2, 0, 0], [3, 0, 0, 1, 0, 0]] and torch.equal(bins, counts[:, :4])
+    torch.testing.assert_close(weighted, torch.stack([torch.bincount(v, u, minlength=5) for v, u in zip(x, w)]))
+    torch.testing.assert_close(shared, torch.stack([torch.bincount(x[1], u.double()) for u in w]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(RuntimeError, match="depend on values, and differ"):
+            torch.vmap(torch.bincount)(torch.tensor([[0, 1], [2, 0]]))
+        with pytest.raises(RuntimeError, match="non-negative integral inputs"):
+            torch.vmap(lambda v: torch.bincount(v, minlength=4))(torch.tensor([[0, 1], [-2, 0]])).tolist()
 
 
 def test_sizes_that_depend_on_values(torch):

@@ -71,7 +71,62 @@ def test_connectionist_temporal_classification():
         torch.testing.assert_close(vmap(slope)(x, targets), torch.stack([slope(a, t) for a, t in zip(x, targets)]))
 
 
-@pytest.mark.filterwarnings("ignore:vmap. .* has no batching rule")
+OF_ENTRIES = [*((n, k) for n in ("RNN", "GRU", "LSTM") for k in KINDS), ("RNN", {"nonlinearity": "relu"}),
+              ("LSTM", {"proj_size": 2, "num_layers": 2})]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("error:vmap")
+@pytest.mark.parametrize("name, kind", OF_ENTRIES)
+@pytest.mark.parametrize("dim", [0, None])
+def test_weights_of_entries(name, kind, dim):
+    """Each step is a batched product: values, gradients and tangents are those of single calls."""
+    layer, x = getattr(torch.nn, name)(3, 4, **kind), torch.randn(3, 5, 2, 3)
+    x = x if dim == 0 else x[0]
+    weights = {n: torch.randn(3, *p.shape) / 2 for n, p in layer.named_parameters()}
+    tangents = {n: torch.randn_like(w) for n, w in weights.items()}
+    each = [({n: w[i] for n, w in weights.items()}, x if dim is None else x[i], {n: t[i] for n, t in tangents.items()}) for i in range(3)]
+
+    def call(p, x):
+        output, last = torch.func.functional_call(layer, p, (x,))
+        return output, *(last if isinstance(last, tuple) else (last,))
+
+    def total(p, x):
+        return sum(r.sin().sum() for r in call(p, x))
+
+    got = vmap(call, (0, dim))(weights, x)
+    for result, wanted in zip(got, zip(*(call(p, x) for p, x, _ in each)), strict=True):
+        torch.testing.assert_close(result, torch.stack(wanted))
+    slopes = vmap(grad(total), (0, dim))(weights, x)
+    wanted = [grad(total)(p, x) for p, x, _ in each]
+    for n in weights:
+        torch.testing.assert_close(slopes[n], torch.stack([w[n] for w in wanted]))
+    _, moved = torch.func.jvp(lambda p: vmap(total, (0, dim))(p, x), (weights,), (tangents,))
+    along = torch.stack([sum((w[n] * t[n]).sum() for n in t) for w, (_, _, t) in zip(wanted, each)])
+    torch.testing.assert_close(moved, along, rtol=1e-4, atol=1e-4)
+    inside = vmap(lambda p, t, x: torch.func.jvp(lambda p: total(p, x), (p,), (t,))[1], (0, 0, dim))(weights, tangents, x)
+    torch.testing.assert_close(inside, along, rtol=1e-4, atol=1e-4)
+
+
+def test_packed_sequences_and_dropout_with_weights_of_entries():
+    layer, x = torch.nn.GRU(3, 4, 2, dropout=0.5), torch.randn(5, 2, 3)
+    weights = {n: torch.randn(3, *p.shape) / 2 for n, p in layer.named_parameters()}
+    call = lambda p, x: torch.func.functional_call(layer, p, (x,))[0]  # noqa: E731
+    with pytest.raises(RuntimeError, match="randomness error mode"):
+        vmap(call, (0, None))(weights, x)
+    torch.manual_seed(3)
+    same = vmap(call, (0, None), randomness="same")(weights, x)
+    for i in range(3):
+        torch.manual_seed(3)
+        torch.testing.assert_close(same[i], call({n: w[i] for n, w in weights.items()}, x))
+    layer.eval()
+    packed = torch.nn.utils.rnn.pack_padded_sequence(x, [5, 3])
+    entry = lambda p: torch.func.functional_call(layer, p, (packed,))[0].data  # noqa: E731
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # packed sequences are called once per entry
+        got = vmap(entry)(weights)
+    torch.testing.assert_close(got, torch.stack([entry({n: w[i] for n, w in weights.items()}) for i in range(3)]))
+
+
 @pytest.mark.parametrize("name", ["RNN", "GRU", "LSTM"])
 @pytest.mark.parametrize("is_mapped", [True, False])
 def test_dropout_between_layers_follows_randomness(name, is_mapped):
