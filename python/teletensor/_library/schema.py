@@ -31,6 +31,57 @@ _NUMBERS |= {f"{kind}?": (exact | {NoneType}, excluded) for kind, (exact, exclud
 _NUMBERS |= {kind: (exact, (*excluded, NoneType)) for kind, (exact, excluded) in _NUMBERS.items() if kind in ("int", "SymInt", "float")}
 
 
+_NO_INTS = _NUMBERS["int"][1]
+_NO_LIST = (str, bytes, int, float, complex, dict, set, NoneType, _C.Tensor)
+
+
+def _are_ints(value: Any) -> bool:
+    """Whether a value may be a list of ints: elements may be what stands for an int, such as a symbol."""
+    if not isinstance(value, (list, tuple)):
+        return not isinstance(value, _NO_LIST)
+    for v in value:  # faster than all()
+        if type(v) is not int and isinstance(v, _NO_INTS):
+            return False
+    return True
+
+
+def _is_scalar(value: Any) -> bool:
+    """Whether a value may be a number: also one of numpy's, a symbol, or a tensor without dimensions."""
+    if isinstance(value, _C.Tensor):
+        return value.dim() == 0
+    return not isinstance(value, (str, bytes, list, tuple, dict, NoneType))
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, (str, bytes))
+
+
+# By the type of an argument, without "?" and the number of a list's elements: the classes of values that need no further check,
+# and the check.
+_OTHERS: dict[str, tuple[frozenset[type], Callable[[Any], bool]]] = {
+    "int[]": (frozenset(), _are_ints),
+    "SymInt[]": (frozenset(), _are_ints),
+    "str": (frozenset({str}), _is_text),
+    "Scalar": (frozenset({int, float, bool, complex}), _is_scalar),
+}
+
+
+def _other_check(kind: str) -> tuple[frozenset[type], Callable[[Any], bool]] | None:
+    """The row of _OTHERS for a type, with the values that "?" and the number of a list's elements allow."""
+    if kind == "Tensor?":
+        return frozenset({_C.Tensor, NoneType}), lambda value: value is None or isinstance(value, _C.Tensor)
+    plain = kind.removesuffix("?")
+    size = re.search(r"\[\d+\]$", plain)
+    row = _OTHERS.get(plain[: size.start()] + "[]" if size else plain)
+    if row is None:
+        return None
+    more = frozenset({int} if size else ()) | frozenset({NoneType} if plain != kind else ())  # one int fills the list
+    exact, accepts = row
+    if not more:
+        return row
+    return exact | more, lambda value: type(value) in more or accepts(value)
+
+
 def _are_tensors(value: Any) -> bool:
     """Whether a value is a list or tuple of tensors."""
     if not isinstance(value, (list, tuple)):
@@ -43,7 +94,7 @@ def _are_tensors(value: Any) -> bool:
 
 def _readable_type(kind: str) -> str:
     """The type of an argument as PyTorch's errors write it: "Optional[int]", "List[Tensor]"."""
-    kind = kind.replace("SymInt", "int")
+    kind = re.sub(r"\[\d+\]", "[]", kind.replace("SymInt", "int").replace("Scalar", "number"))
     return f"Optional[{_readable_type(kind[:-1])}]" if kind.endswith("?") else f"List[{kind[:-2]}]" if kind.endswith("[]") else kind
 
 
@@ -63,13 +114,19 @@ class Argument:
         return self.default is not inspect.Parameter.empty
 
     def accepts(self, value: Any) -> bool:
-        """Whether a value has the argument's type: a tensor, tensors, an int, float or bool. Others are not checked."""
+        """Whether a value has the argument's type. Not checked: lists of other types, devices, dtypes, layouts and the like."""
         if self.type == "Tensor":
             return isinstance(value, _C.Tensor)
         if self.type == "Tensor[]":
             return _are_tensors(value)
+        if self._other is not None:
+            return type(value) in self._other[0] or self._other[1](value)
         exact, excluded = _NUMBERS.get(self.type, ((), ()))
         return type(value) in exact or not isinstance(value, excluded)
+
+    @functools.cached_property
+    def _other(self) -> tuple[frozenset[type], Callable[[Any], bool]] | None:
+        return _other_check(self.type)
 
 
 @dataclass(frozen=True)
@@ -98,7 +155,8 @@ class Schema:
     def _checked(self) -> tuple[tuple[int, frozenset[type], Callable[[Any], bool]], ...]:
         """Of the arguments whose values are checked: the position, the classes that need no further check, and the check."""
         exact = {"Tensor": frozenset({_C.Tensor}), "Tensor[]": frozenset()} | {kind: row[0] for kind, row in _NUMBERS.items()}
-        return tuple((i, exact[a.type], a.accepts) for i, a in enumerate(self.arguments) if a.type in exact)
+        rows = [(i, *(a._other or (exact.get(a.type), a.accepts))) for i, a in enumerate(self.arguments)]
+        return tuple((i, free, accepts) for i, free, accepts in rows if free is not None)
 
     def _accepts(self, args: Sequence[Any]) -> bool:
         """Whether the values of all arguments have their types."""
@@ -111,8 +169,8 @@ class Schema:
         """Returns the positional and the keyword-only arguments of a call, with defaults.
 
         Raises:
-            RuntimeError: an argument is missing, unknown, given twice, or not a tensor, a list of tensors, an int, a float or a
-                bool where the schema requires one.
+            RuntimeError: an argument is missing, unknown, given twice, or not of the type that the schema requires
+                (Argument.accepts).
         """
         if len(args) == len(self.arguments) and not kwargs and self._all_positional and self._accepts(args):
             return [*args], {}
@@ -127,14 +185,14 @@ class Schema:
             if name in values or name not in {a.name for a in self.arguments}:
                 raise RuntimeError(f"Unknown keyword argument '{name}' for operator '{self.name}'. Schema: {self.text}")
             values[name] = value
-        for a in self.arguments:
+        for position, a in enumerate(self.arguments):
             value = values.setdefault(a.name, a.default)
             if value is inspect.Parameter.empty:
                 raise RuntimeError(f"{self.name}() is missing value for argument '{a.name}'. Declaration: {self.text}")
             if not a.accepts(value):
                 raise RuntimeError(
                     f"{self.name}() Expected a value of type '{_readable_type(a.type)}' for argument '{a.name}' but instead found type "
-                    f"'{type(value).__name__}'. Declaration: {self.text}"
+                    f"'{type(value).__name__}'.\nPosition: {position}\nValue: {value!r}\nDeclaration: {self.text}"
                 )
         return [values[a.name] for a in positional], {a.name: values[a.name] for a in self.arguments if a.kwarg_only}
 

@@ -63,6 +63,43 @@ def test_accepted(op, name, value):
     assert op(*arguments(name, value, oi=None, og=None, ob=None).values()).shape == (2,)
 
 
+@pytest.fixture(scope="module")
+def other():
+    library = torch.library.Library("argument_types", "FRAGMENT")
+    library.define(
+        "h(Tensor x, Tensor? t=None, int[] n=[], str s='', Scalar c=1, int[2] two=0, int[]? on=None, str? os=None, Scalar? oc=None) -> Tensor"
+    )
+    library.impl("h", lambda x, *rest: x + 1, "CompositeExplicitAutograd")
+    return torch.ops.argument_types.h
+
+
+@pytest.mark.parametrize(("name", "position", "value", "expected"), [
+    ("t", 1, 3, "Optional[Tensor]"), ("t", 1, [x], "Optional[Tensor]"), ("n", 2, "a", "List[int]"), ("n", 2, [1.5], "List[int]"),
+    ("n", 2, 3, "List[int]"), ("n", 2, None, "List[int]"), ("n", 2, ["a"], "List[int]"), ("n", 2, number, "List[int]"),
+    ("s", 3, 3, "str"), ("s", 3, None, "str"), ("s", 3, ["a"], "str"), ("c", 4, "a", "number"), ("c", 4, None, "number"),
+    ("c", 4, [1], "number"), ("c", 4, x, "number"), ("two", 5, 1.5, "List[int]"), ("two", 5, "a", "List[int]"),
+    ("on", 6, 3.5, "Optional[List[int]]"), ("os", 7, 1, "Optional[str]"), ("oc", 8, "a", "Optional[number]"),
+])  # fmt: skip
+def test_refused_of_other_types(other, name, position, value, expected):
+    value = arguments("v", value)["v"]
+    with pytest.raises(RuntimeError) as raised:
+        other(torch.ones(2), **{name: value})
+    first, *lines = str(raised.value).split("\n", 3)
+    kind = type(value).__name__
+    assert first == f"argument_types::h() Expected a value of type '{expected}' for argument '{name}' but instead found type '{kind}'."
+    assert lines[0] == f"Position: {position}" and lines[1].startswith("Value: ")
+    assert lines[-1].split("Declaration: ")[1].startswith("argument_types::h(Tensor x, Tensor? t=None, int[] n=[],")
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("t", None), ("t", x), ("n", []), ("n", (1, True)), ("n", range(2)), ("n", [number]), ("n", [numpy.int64(3)]), ("s", "a"), ("c", 1j),
+    ("c", 2.5), ("c", numpy.float64(2)), ("c", number), ("two", 3), ("two", [1, 2]), ("on", None), ("on", [1]), ("os", None), ("os", "a"),
+    ("oc", None), ("oc", 3), ("n", torch.Size([1, 2])),
+])  # fmt: skip
+def test_accepted_of_other_types(other, name, value):
+    assert other(torch.ones(2), **{name: arguments("v", value)["v"]}).tolist() == [2, 2]
+
+
 def test_overloads_are_found_by_the_type_of_a_number():
     library = torch.library.Library("argument_overloads", "FRAGMENT")
     library.define("g.whole(Tensor x, int i) -> Tensor")
