@@ -343,10 +343,24 @@ def _index_select(call: Call) -> Tensor:
 
 @rule("index_add index_copy index_fill")
 def _index_write(call: Call) -> Tensor:
-    if call.is_mapped("index") or call["input"].dim() == 0:
+    x, index = call["input"], call["index"]
+    if x.dim() == 0:
         raise NoRule
     tensors = {n: call.expanded(call[n]) for n in ("input", "source") if n in call.args}
-    return call.run(dim=behind_batch(call["dim"], call["input"].dim()), **tensors)
+    dim = behind_batch(call["dim"], x.dim())
+    if not call.is_mapped("index"):
+        return call.run(dim=dim, **tensors)
+    if index.dim() != 1 or 0 in x.shape or any(t.dim() != x.dim() + 1 for t in tensors.values()):
+        raise NoRule
+    call.op.result_sizes(list(call.args.values()))  # raises the operator's errors
+    size = x.shape[dim - 1]
+    rows = {n: t.movedim(dim, 1).flatten(0, 1) for n, t in tensors.items()}  # of all entries, along the dimension
+    entries = _C.torch.arange(call.size, device=x.device).reshape(-1, 1)
+    value = call.value(index).to(_C.int64)
+    wrapped = _C.torch.where(value < 0, value + size, value) if call.op.name == "index_fill" else value
+    outside = (wrapped < 0) | (wrapped >= size)
+    places = _C.torch.where(outside, call.size * size, wrapped + entries * size)  # stay out of range
+    return call.run(dim=0, index=places.flatten(), **rows).unflatten(0, (call.size, size)).movedim(1, dim)
 
 
 def _positions(indices: list) -> tuple[int, bool, int]:
@@ -376,6 +390,13 @@ def _index(call: Call) -> Tensor:
 @rule("index_put")
 def _index_put(call: Call) -> Tensor:
     x, indices, values = call["input"], call["indices"], call["values"]
+    if len(indices) == 1 and indices[0].dtype == _C.bool and values.dim() == 0:
+        mask = indices[0]
+        if mask.dim() == 0 or tuple(mask.shape) != tuple(x.shape[: mask.dim()]):
+            raise NoRule
+        mask = call.value(mask).reshape([*call.value(mask).shape, *[1] * (x.dim() - mask.dim())])
+        old, new = call.expanded(x), call.aligned(values, x.dim()).to(x.dtype)
+        return _C.ops.where(mask, old + new if call["accumulate"] else new, old)
     first, apart, ndim = _positions(indices)
     if apart or first != 0 or any(i is not None and i.dtype == _C.bool for i in indices):
         raise NoRule

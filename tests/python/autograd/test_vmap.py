@@ -476,6 +476,38 @@ def test_operators_without_a_rule_say_so_once(torch, monkeypatch):
     assert told.filename == __file__
 
 
+@pytest.mark.filterwarnings("error:vmap")
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_indices_of_entries_to_write(torch, dim):
+    x, source, index = torch.randn(3, 4, 4), torch.randn(3, 4, 2), torch.tensor([[0, 2], [3, 1], [2, 0]])
+    source = source.transpose(1, 2) if dim == 0 else source
+
+    def check(function, *given, dims=0):
+        pick = [g if d is None else None for g, d in zip(given, dims if isinstance(dims, tuple) else (0,) * len(given))]
+        wanted = torch.stack([function(*(g[e] if p is None else p for g, p in zip(given, pick))) for e in range(3)])
+        torch.testing.assert_close(torch.vmap(function, dims)(*given), wanted)
+
+    check(lambda x, i, s: x.index_add(dim, i, s, alpha=2), x, index, source)
+    check(lambda x, i, s: x.index_copy(dim, i, s), x, index, source)
+    check(lambda x, i: x.index_fill(dim, i - 4, 7.0), x, index)
+    check(lambda x, i, s: x.index_add(dim, i, s), x[0], index, source[0], dims=(None, 0, None))
+    slope = lambda s, i, x: torch.func.grad(lambda s: x.index_add(dim, i, s).sin().sum())(s)  # noqa: E731
+    check(slope, source, index, x)
+    with pytest.raises((IndexError, RuntimeError), match="out of range|out of bounds"):
+        torch.vmap(lambda x, i, s: x.index_add(dim, i, s))(x, index + 2, source).tolist()
+
+
+@pytest.mark.filterwarnings("error:vmap")
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_numbers_written_where_masks_of_entries_are_true(torch, accumulate):
+    x, masks = torch.randn(3, 2, 4), torch.randn(3, 2, 4) > 0
+    put = lambda x, m: x.index_put((m,), torch.tensor(5.0), accumulate=accumulate)  # noqa: E731
+    torch.testing.assert_close(torch.vmap(put)(x, masks), torch.stack([put(v, m) for v, m in zip(x, masks)]))
+    rows = masks[:, :, 0]
+    torch.testing.assert_close(torch.vmap(put, (None, 0))(x[0], rows), torch.stack([put(x[0], m) for m in rows]))
+    torch.testing.assert_close(torch.vmap(put, (0, None))(x, rows[0]), torch.stack([put(v, rows[0]) for v in x]))
+
+
 def test_bins_of_all_entries_are_counted_at_once(torch):
     x, w = torch.tensor([[0, 1, 1, 3], [3, 3, 2, 0], [0, 0, 0, 3]]), torch.rand(3, 4)
     with warnings.catch_warnings():

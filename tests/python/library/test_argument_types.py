@@ -67,7 +67,8 @@ def test_accepted(op, name, value):
 def other():
     library = torch.library.Library("argument_types", "FRAGMENT")
     library.define(
-        "h(Tensor x, Tensor? t=None, int[] n=[], str s='', Scalar c=1, int[2] two=0, int[]? on=None, str? os=None, Scalar? oc=None) -> Tensor"
+        "h(Tensor x, Tensor? t=None, int[] n=[], str s='', Scalar c=1, int[2] two=0, int[]? on=None, str? os=None, "
+        "Scalar? oc=None) -> Tensor"
     )
     library.impl("h", lambda x, *rest: x + 1, "CompositeExplicitAutograd")
     return torch.ops.argument_types.h
