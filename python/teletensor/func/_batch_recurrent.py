@@ -10,6 +10,8 @@ from ._batch_call import Call, NoRule
 from ._batch_composites import gru_state, lstm_states
 
 _ops = _C.ops
+# Elements of the states of an entry from which the CPU's kernel for all steps of an LSTM, called once per entry, is faster.
+_LARGE_STATE = 1024
 
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -60,6 +62,9 @@ def layers_with_mapped_weights(call: Call) -> list[Tensor]:
     step = _STEPS.get(call["nonlinearity"] if call.op.name == "rnn" else call.op.name)
     if step is None:
         raise NoRule  # whose call raises the operator's error
+    if call.op.name == "lstm" and x.device.type == "cpu" and given[0].shape[1] * given[0].shape[2] >= _LARGE_STATE:
+        rows = [call.op.call(list(entry)) for entry in zip(*map(call.level.entries, call.args.values()))]
+        return [_C.torch.stack(column) for column in zip(*rows)]
     x = call.expanded(x)
     x = x if call["batch_first"] else _ops.transpose(x, 1, 2)  # entries, sequences, steps, features
     initial = [_ops.unbind(call.expanded(h), 1) for h in given]

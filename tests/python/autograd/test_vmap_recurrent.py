@@ -107,6 +107,17 @@ def test_weights_of_entries(name, kind, dim):
     torch.testing.assert_close(inside, along, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.filterwarnings("error:vmap")
+def test_large_states_of_entries():
+    layer, x = torch.nn.LSTM(3, 300), torch.randn(2, 3, 4, 3)
+    weights = {n: torch.randn(2, *p.shape) / 20 for n, p in layer.named_parameters()}
+    total = lambda p, x: torch.func.functional_call(layer, p, (x,))[0].sin().sum()  # noqa: E731
+    slopes = vmap(grad(total))(weights, x)
+    for i in range(2):
+        for n, slope in grad(total)({n: w[i] for n, w in weights.items()}, x[i]).items():
+            torch.testing.assert_close(slopes[n][i], slope, rtol=1e-4, atol=1e-5)
+
+
 def test_packed_sequences_and_dropout_with_weights_of_entries():
     layer, x = torch.nn.GRU(3, 4, 2, dropout=0.5), torch.randn(5, 2, 3)
     weights = {n: torch.randn(3, *p.shape) / 2 for n, p in layer.named_parameters()}
