@@ -27,7 +27,7 @@ from benchmarks.gpt import make_gpt
 CASES = ("100 additions of 8x8", "100 additions of 65,536", "GELU MLP, 64 x 256", "softmax written out, 256 x 1024",
          "RMS norm written out, 256 x 1024", "attention written out, 8 heads of 64 x 64",
          "(a * b + a).sum() of 100,000", "(a * b + a).sum() of 10,000,000", "(gelu(a) * b).sum() of 1,000,000",
-         "mean of squared differences, rows of 1,000 x 4,096")  # fmt: skip
+         "mean of squared differences, rows of 1,000 x 4,096", "label smoothing written out, 1,024 x 1,000")  # fmt: skip
 
 
 def functions(torch) -> dict[str, tuple[Callable, tuple]]:
@@ -66,12 +66,17 @@ def functions(torch) -> dict[str, tuple[Callable, tuple]]:
     def row_errors(a, b):
         return ((a - b) ** 2).mean(-1)
 
+    def smoothed_loss(x, target):
+        logs = torch.nn.functional.log_softmax(x, -1)
+        return (0.9 * -logs.gather(-1, target.unsqueeze(1)).squeeze(1) - 0.1 * logs.mean(-1)).mean()
+
     heads = tuple(torch.randn(8, 64, 64) for _ in range(3))
     sizes = (100_000,), (10_000_000,), (1_000_000,), (1000, 4096)
     small, large, middle, matrix = (tuple(torch.randn(*each) for _ in range(2)) for each in sizes)
     arguments = [(torch.ones(8, 8),), (torch.ones(65_536),), (torch.randn(64, 256),), (torch.randn(256, 1024),),
-                 (torch.randn(256, 1024),), heads, small, large, middle, matrix]  # fmt: skip
-    called = [additions, additions, mlp, softmax, rms_norm, attention, total, total, gelu_total, row_errors]
+                 (torch.randn(256, 1024),), heads, small, large, middle, matrix,
+                 (torch.randn(1024, 1000), torch.randint(0, 1000, (1024,)))]  # fmt: skip
+    called = [additions, additions, mlp, softmax, rms_norm, attention, total, total, gelu_total, row_errors, smoothed_loss]
     return dict(zip(CASES, zip(called, arguments)))
 
 
