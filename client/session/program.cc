@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
+#include "client/session/decode_program.h"
 #include "client/session/encode.h"
 #include "client/session/graph.h"
 #include "client/session/leaf_grads.h"
@@ -135,6 +136,54 @@ std::string Program::definition() const {
   }
   for (const v1::Site& line : sites_) *frame.mutable_sites()->Add() = line;
   return frame.SerializeAsString();
+}
+
+bool Program::can_be_stored() const {
+  for (size_t i = 0; i < order_.size(); ++i) {
+    if (order_[i] != i) return false;
+  }
+  // Guards on the metadata of the inputs contain neither offsets nor what depends on them.
+  const auto reads_offset = [](const std::vector<SizeTerm>& terms) {
+    return std::any_of(terms.begin(), terms.end(), [](const SizeTerm& t) { return t.kind == SizeTerm::Kind::kOffset; });
+  };
+  const bool is_of_offsets = std::any_of(requirements_.begin(), requirements_.end(), [&](const SizeRequirement& each) {
+    return reads_offset(each.left) || reads_offset(each.right);
+  });
+  const bool has_results = std::all_of(outputs_.begin(), outputs_.end(), [](const Output& output) {
+    return output.from == Output::From::kResult && !output.is_freed;
+  });
+  return number_ == 0 && captured_.empty() && order_.size() == inputs_ && written_ == 0 && grads_.empty() &&
+         read_grads_.empty() && uses_.empty() && traced_.sizes().empty() && !is_of_offsets && has_results &&
+         options_.memory_budget == 1;
+}
+
+Ref<Program> Program::restored(Ref<Session> session, absl::Span<const Tensor> inputs, const std::string& definition,
+                               absl::Span<const size_t> outputs, bool exact) {
+  v1::Frame frame;
+  check(ErrorKind::kValue, frame.ParseFromString(definition), "[restore_program] expected a serialized frame");
+  tt::Program traced = decode_program(frame);
+  const std::vector<const TensorMeta*> metas = pointers_to(inputs);
+  const ProgramTypes types(traced, metas, /*grad_enabled=*/false);  // throws if it is invalid
+  for (Slot slot : traced.outputs())
+    check(ErrorKind::kValue, types.contains(slot), "[restore_program] expected outputs that are defined, got %", slot);
+  std::vector<Output> results;
+  for (size_t index : outputs) {
+    check(ErrorKind::kValue, index < traced.outputs().size(), "[restore_program] expected one of ",
+          traced.outputs().size(), " results, got ", index);
+    results.push_back({Output::From::kResult, index});
+  }
+  std::vector<size_t> order;
+  std::vector<InputKind> kinds;
+  for (const Tensor& input : inputs) {
+    check(ErrorKind::kValue, input->session.get() == session.get(),
+          "[restore_program] expected inputs of the Program's session");
+    order.push_back(order.size());
+    kinds.push_back({input->dtype, input->device});
+  }
+  std::vector<v1::Site> sites(frame.sites().begin(), frame.sites().end());
+  return Ref<Program>(new Program(std::move(session), std::move(traced), inputs.size(), {}, std::move(order),
+                                  std::move(kinds), 0, {.exact = exact}, std::move(results), {}, {}, {},
+                                  std::move(sites), {}, {}));
 }
 
 void Program::define(uint32_t site) {

@@ -74,6 +74,14 @@ class Program final : public RefCounted {
   // The definition that the engine receives (docs/wire.md, "Programs"): a serialized v1::Frame. Contains source lines
   // until the first run.
   std::string definition() const;
+  // Whether restored() can make an equal Program in another process: one that has not run yet, and that depends on
+  // nothing but the metadata of its inputs, in their order, none of which it writes or differentiates.
+  bool can_be_stored() const;
+  // A Program of a definition() that can_be_stored(), for inputs of the metadata that it was traced with. Each output
+  // is the result of this number. Throws Error (ValueError) if the definition is invalid for the inputs, and Error
+  // (NotImplementedError) for an operator that this client does not have.
+  static Ref<Program> restored(Ref<Session> session, absl::Span<const Tensor> inputs, const std::string& definition,
+                               absl::Span<const size_t> outputs, bool exact);
   // The last inputs in order, which a run changes.
   size_t written() const { return written_; }
   bool is_exact() const { return options_.exact; }

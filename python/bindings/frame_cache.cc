@@ -72,6 +72,24 @@ void bind_frame_cache(py::module_& m) {
       .def(py::init<const py::sequence&, std::vector<int>>(), py::arg("nodes"), py::arg("inputs") = std::vector<int>())
       .def("check", [](FrameGuards& guards, const py::tuple& slots) { return guards.check(slots.ptr()); })
       .def("inputs", &FrameGuards::inputs)
+      .def_static(
+          "stored",
+          [](const py::bytes& nodes, py::list objects, std::vector<int> inputs, const py::tuple& slots,
+             py::object unknown) {
+            std::vector<py::object> found;
+            for (py::handle object : objects)
+              found.push_back(object.is(unknown) ? py::object() : py::reinterpret_borrow<py::object>(object));
+            auto guards = FrameGuards::stored(std::string_view(nodes), &found, std::move(inputs), slots.ptr());
+            if (!guards) return py::object(py::none());
+            for (size_t i = 0; i < found.size(); ++i) {
+              if (found[i]) objects[i] = found[i];
+            }
+            return py::cast(guards);
+          },
+          py::arg("nodes"), py::arg("objects"), py::arg("inputs"), py::arg("slots"), py::arg("unknown"),
+          "The guards of another process for the objects of this one, or None if they do not hold for the slots; sets "
+          "the elements of `objects` that are `unknown`.")
+      .def_static("describe", [](py::handle tensor) { return py::bytes(FrameGuards::describe(tensor.ptr())); })
       .def_property_readonly("failed", &FrameGuards::failed)
       .def_property_readonly("sizes_failure", &FrameGuards::sizes_failure);
   py::class_<FrameCache>(m, "FrameCache", "The compiled versions of a function, with their guards.")

@@ -183,11 +183,8 @@ FrameGuards::FrameGuards(const py::sequence& nodes, std::vector<int> inputs) : i
     tt::check(ErrorKind::kValue, node.parent < number, "[FrameGuards] expected nodes after their parents");
     if (node.kind == GuardKind::kCheckTensor) {
       tt::check(ErrorKind::kType, is_tensor(node.object), "[FrameGuards] expected a Tensor");
-      const client::Tensor& handle = handle_of(node.object);
-      nodes_.back().mark = static_cast<int>(tensors_.size());
-      tensors_.push_back({*handle, Py_TYPE(node.object), handle->is_leaf()});
-      nodes_.back().object = Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(node.object)));  // the tensor is not kept
-      Py_DECREF(node.object);
+      add_tensor(number, node.object);
+      Py_DECREF(node.object);  // the tensor is not kept
     } else if (node.kind == GuardKind::kCheckDynamicTensor) {
       const py::tuple mark = py::reinterpret_steal<py::tuple>(node.object);
       const py::object example = mark[0];
@@ -210,12 +207,132 @@ FrameGuards::FrameGuards(const py::sequence& nodes, std::vector<int> inputs) : i
       modes_ = current_modes();
     }
   }
-  for (int input : inputs_) {
-    tt::check(ErrorKind::kValue, input >= 0 && input < static_cast<int>(nodes_.size()),
-              "[FrameGuards] expected numbers of nodes as inputs");
-  }
+  check_inputs();
   values_.resize(nodes_.size());
   plan();
+}
+
+void FrameGuards::add_tensor(int number, PyObject* example) {
+  const client::Tensor& handle = handle_of(example);
+  nodes_[number].mark = static_cast<int>(tensors_.size());
+  nodes_[number].object = Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(example)));
+  tensors_.push_back({*handle, Py_TYPE(example), handle->is_leaf()});
+}
+
+void FrameGuards::check_inputs() const {
+  for (int input : inputs_) {
+    tt::check(ErrorKind::kValue, input >= 0 && input < static_cast<int>(nodes_.size()) && !is_check(nodes_[input].kind),
+              "[FrameGuards] expected numbers of nodes as inputs");
+  }
+}
+
+std::string FrameGuards::describe(PyObject* tensor) {
+  tt::check(ErrorKind::kType, is_tensor(tensor), "[FrameGuards] expected a Tensor");
+  const client::Handle& handle = *handle_of(tensor);
+  std::vector<int64_t> numbers = {handle.id != 0,
+                                  static_cast<int64_t>(handle.dtype),
+                                  static_cast<int64_t>(handle.device.encode()),
+                                  handle.requires_grad,
+                                  handle.is_leaf(),
+                                  static_cast<int64_t>(handle.sizes.size())};
+  numbers.insert(numbers.end(), handle.sizes.begin(), handle.sizes.end());
+  numbers.insert(numbers.end(), handle.strides.begin(), handle.strides.end());
+  return std::string(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(int64_t));
+}
+
+// Loads the value of a node, or finds out what its object is here, as far as that is possible before objects are
+// checked: attributes of unknown objects could run Python code.
+bool FrameGuards::find_object(int number, py::object* object, PyObject* slots) {
+  Node& node = nodes_[number];
+  PyObject* const from = node.parent < 0 ? nullptr : values_[node.parent];
+  PyObject* found = nullptr;
+  switch (node.kind) {
+    case GuardKind::kCheckIs: found = from; break;
+    case GuardKind::kCheckType: found = from ? reinterpret_cast<PyObject*>(Py_TYPE(from)) : nullptr; break;
+    case GuardKind::kCheckTensor: {
+      if (!from || !is_tensor(from) || !PyTuple_Check(object->ptr()) || PyTuple_GET_SIZE(object->ptr()) != 2)
+        return false;
+      const py::handle description = PyTuple_GET_ITEM(object->ptr(), 1);
+      if (reinterpret_cast<PyObject*>(Py_TYPE(from)) != PyTuple_GET_ITEM(object->ptr(), 0) ||
+          !PyBytes_Check(description.ptr()) || py::cast<std::string>(description) != describe(from)) {
+        return false;
+      }
+      add_tensor(number, from);
+      return true;
+    }
+    case GuardKind::kCheckModes:
+    case GuardKind::kCheckSame:
+    case GuardKind::kCheckDistinct: node.object = object->inc_ref().ptr(); return true;  // check() compares them
+    case GuardKind::kCall:
+    case GuardKind::kAttribute:
+    case GuardKind::kCheckDynamicTensor:
+    case GuardKind::kCheckDynamicInt:
+    case GuardKind::kCheckSizes: return false;
+    case GuardKind::kTypeAttribute:
+    case GuardKind::kCheckTypeMissing:
+      if (!object->ptr() || !PyUnicode_CheckExact(object->ptr())) return false;
+      break;
+    default: break;
+  }
+  if (!object->ptr()) {
+    if (!found) return false;
+    *object = py::reinterpret_borrow<py::object>(found);
+  }
+  node.object = object->inc_ref().ptr();
+  return run(node, number, slots);
+}
+
+std::shared_ptr<FrameGuards> FrameGuards::stored(std::string_view nodes, std::vector<py::object>* objects,
+                                                 std::vector<int> inputs, PyObject* slots) {
+  struct Row {
+    int32_t kind, parent, object, index;
+  };
+  std::shared_ptr<FrameGuards> guards(new FrameGuards);
+  const size_t count = nodes.size() / sizeof(Row);
+  guards->nodes_.reserve(count);
+  guards->values_.resize(count);
+  guards->inputs_ = std::move(inputs);
+  guards->modes_ = current_modes();
+  for (size_t i = 0; i < count; ++i) {
+    Row row;
+    std::memcpy(&row, nodes.data() + i * sizeof row, sizeof row);
+    const int number = static_cast<int>(i);
+    const bool is_known =
+        (row.kind >= 0 && row.kind <= static_cast<int>(GuardKind::kCall)) ||
+        (row.kind >= static_cast<int>(GuardKind::kCheckIs) && row.kind <= static_cast<int>(GuardKind::kCheckSizes));
+    const auto kind = static_cast<GuardKind>(row.kind);
+    const bool has_parent = kind != GuardKind::kSlot && kind != GuardKind::kConstant &&
+                            kind != GuardKind::kCheckModes && kind != GuardKind::kCheckDistinct;
+    tt::check(ErrorKind::kValue, is_known && row.parent >= -1 && row.parent < number && (row.parent >= 0) == has_parent,
+              "[FrameGuards] expected nodes after their parents");
+    tt::check(ErrorKind::kValue, row.index >= 0 && row.object >= 0 && static_cast<size_t>(row.object) < objects->size(),
+              "[FrameGuards] expected numbers of objects, and indices");
+    tt::check(ErrorKind::kValue, !has_parent || !is_check(guards->nodes_[row.parent].kind),
+              "[FrameGuards] expected parents that load values");
+    tt::check(ErrorKind::kValue,
+              kind != GuardKind::kCheckSame || (row.index < number && !is_check(guards->nodes_[row.index].kind)),
+              "[FrameGuards] expected nodes after their parents");
+    guards->nodes_.push_back({kind, row.parent, nullptr, row.index});
+    py::object& object = (*objects)[row.object];
+    if (kind == GuardKind::kCheckDistinct) {
+      tt::check(ErrorKind::kValue, object.ptr() && PyTuple_Check(object.ptr()),
+                "[FrameGuards] expected numbers of nodes");
+      for (py::handle of : py::reinterpret_borrow<py::tuple>(object)) {
+        const bool is_number = PyLong_CheckExact(of.ptr()) != 0;
+        const int64_t at = is_number ? py::cast<int64_t>(of) : -1;
+        tt::check(ErrorKind::kValue, at >= 0 && at < number && !is_check(guards->nodes_[at].kind),
+                  "[FrameGuards] expected numbers of nodes");
+      }
+    }
+    if (kind == GuardKind::kCheckKeys && !(object.ptr() && PyTuple_Check(object.ptr()))) return nullptr;
+    if (!guards->find_object(number, &object, slots)) {
+      guards->failed_ = number;
+      return nullptr;
+    }
+  }
+  guards->check_inputs();
+  guards->plan();
+  return guards;
 }
 
 py::tuple FrameGuards::inputs() const {

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -64,6 +65,15 @@ class FrameGuards {
  public:
   // `inputs`: nodes that load the inputs of the compiled code.
   FrameGuards(const pybind11::sequence& nodes, std::vector<int> inputs);
+  // Guards of another process, whose objects are looked for in this one. `nodes`: four int32 per node: kind, parent,
+  // number in `objects`, index. An object that is null there is found in the slots where a node requires its identity,
+  // or as the type that a node requires; that of a kCheckTensor is a tuple of a class and describe() of an example.
+  // Sets what was null in `objects`, whose contents the caller has to check. Returns null if something is missing or
+  // differs. Throws Error (ValueError) if the nodes are malformed.
+  static std::shared_ptr<FrameGuards> stored(std::string_view nodes, std::vector<pybind11::object>* objects,
+                                             std::vector<int> inputs, PyObject* slots);
+  // The metadata that a kCheckTensor compares, except the class. Equal in all processes with the same build.
+  static std::string describe(PyObject* tensor);
   ~FrameGuards();
   FrameGuards(const FrameGuards&) = delete;
   FrameGuards& operator=(const FrameGuards&) = delete;
@@ -119,7 +129,11 @@ class FrameGuards {
     uint64_t expected;
   };
 
+  FrameGuards() = default;
   static Modes current_modes();
+  bool find_object(int number, pybind11::object* object, PyObject* slots);
+  void add_tensor(int number, PyObject* example);
+  void check_inputs() const;
   bool check_all(PyObject* slots);
   bool run(const Node& node, int number, PyObject* slots);
   bool check_tensor(const Node& node, PyObject* value) const;
@@ -130,7 +144,7 @@ class FrameGuards {
   void remember();
 
   std::vector<Node> nodes_;
-  const std::vector<int> inputs_;
+  std::vector<int> inputs_;
   std::vector<int> first_;         // nodes that are not skipped and depend on no dict or type: the anchors
   std::vector<int> last_;          // the other nodes that are not skipped
   std::vector<PyObject*> values_;  // by node; borrowed

@@ -24,10 +24,12 @@ from ._attribute_writes import AttributeWrites
 from ._attributes import Attributes
 from ._bodies import Bodies
 from ._bytecode import Instruction
+from ._capture_store import Results
 from ._calls import Calls
 from ._codegen import Code
 from ._comparisons import Comparisons
 from ._control import Control
+from ._fingerprints import CannotCheck
 from ._frames import Frame, Returned, instructions_of
 from ._introspection import reason_to_run_plainly
 from ._iteration import Iteration
@@ -127,6 +129,8 @@ class Captured(NamedTuple):
     source: str
     graph: Any
     broken: GraphBreak | None
+    results: Any  # a _capture_store.Results, or why other processes cannot make the function's result
+    made: Any  # the GraphProgram, if the graph runs as a Program
 
 
 class Executor(
@@ -522,10 +526,12 @@ class Capture:
         ex.check_regions()
         ex.add_alias_guards()
         ex.add_size_guards()
+        start = ex.modes_at_start or before
+        results = self._results_to_store(ex, code, result, broken, before != start or start != modes)
         if self.options.on_result is not None and result is not None:
             self.options.on_result(ex, result, self.slots)
         nodes = [v.node for v in code.outputs]
-        graph, module = None, None
+        graph, module, made = None, None, None
         if ex.calls or nodes:
             ex.graph.output(tuple(nodes))
             make = LateGraphModule if self.options.reads_nodes else GraphModule
@@ -534,16 +540,23 @@ class Capture:
             if ex.trace is not None:
                 ex.trace.stop()
             set_mode_state(ex.modes_at_start or before)
-            graph = self.options.compile_graph(module, inputs, ex)
+            graph, made = self.options.compile_graph(module, inputs, ex)
         code.namespace["set_modes"] = change_modes
-        start = ex.modes_at_start or before
         steps = [(*b[:-1], b[-1] - a[-1]) if a != b else None for a, b in ((before, start), (start, modes))]  # regions relative
         function, source = code.compile(graph, text, steps, result is not None, self.entry.code.co_name)
         has_effects = bool(ex.written or ex.globals or ex.classes or ex.releases)
         if result is None and self.entry.target >= 0 and graph is None and not has_effects and self.group <= 1:
             raise Failed(broken.reason if broken else "")
         nodes_of_inputs = [ex.guards.node(v.source) for v in ex.inputs] if graph is not None else []
-        return Captured(ex.guards, nodes_of_inputs, function, source, module, broken)
+        return Captured(ex.guards, nodes_of_inputs, function, source, module, broken, results, made)
+
+    def _results_to_store(self, ex: Executor, code: Code, result: Value | None, broken: GraphBreak | None, modes_change: bool) -> Any:
+        if self.entry.target >= 0 or not self.policy.is_first:
+            return "captured before"
+        try:
+            return Results(ex, code, result, modes_change, broken)
+        except CannotCheck as e:
+            return str(e)
 
     # -- graph breaks
 

@@ -25,6 +25,13 @@ def is_enabled(kind: str) -> bool:
     return kind in _enabled or "dynamo" in _enabled
 
 
+def any_enabled() -> bool:
+    """Whether any log is printed."""
+    if _enabled is None:
+        set_logs(None)
+    return bool(_enabled)
+
+
 def log(kind: str, text: str) -> None:
     """Prints a text to stderr if the log is selected."""
     if is_enabled(kind):

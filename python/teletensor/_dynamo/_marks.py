@@ -14,6 +14,17 @@ graph_breaks: dict[int, tuple[Callable, str]] = {}  # functions whose calls end 
 constant_results: dict[int, Callable] = {}
 substitutes: dict[int, tuple[Callable, Callable]] = {}  # functions by the id of those that they replace in graphs
 
+has_marked_tensors = False  # whether mark_dynamic() and the like were called in this process
+registries: list[dict] = [constant_results, substitutes]  # of what users have said about functions
+
+
+def change_captures() -> bool:
+    """Whether users have said how functions or tensors of this process are compiled."""
+    own = __name__.partition(".")[0]
+    return has_marked_tensors or any(registries) or any(
+        not str(getattr(f, "__module__", "")).startswith(f"{own}.") for f, _ in graph_breaks.values()
+    )
+
 
 def _own(function: Any) -> dict:
     try:

@@ -19,6 +19,14 @@ class SizeHistory:
         """Whether nothing was captured yet."""
         return not self._sizes and not self._numbers
 
+    def content(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What it has seen, for restore()."""
+        return self._sizes, self._numbers
+
+    def restore(self, sizes: dict[str, Any], numbers: dict[str, Any]) -> None:
+        """Sets what content() has returned in another process."""
+        self._sizes, self._numbers = sizes, numbers
+
     def changed_dims(self, name: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
         """Notes the sizes of a tensor, and returns the dimensions in which they have differed: all if it had another rank."""
         known = self._sizes.setdefault(name, list(sizes))
@@ -45,6 +53,7 @@ class SizePolicy:
         history: what earlier captures have seen.
 
     Attributes:
+        is_first: whether nothing was captured before.
         can_follow: whether there can be symbols at all: not with autocast, whose casts are not part of what is recorded.
     """
 
@@ -52,6 +61,7 @@ class SizePolicy:
 
     def __init__(self, dynamic: bool | None, history: SizeHistory) -> None:
         self._history = history
+        self.is_first = history.is_empty
         self.are_all_dynamic = bool(dynamic) if dynamic is not None else not config.assume_static_by_default
         self.is_automatic = dynamic is not False and config.automatic_dynamic_shapes
         self.may_be_dynamic = config.dynamic_shapes and (self.are_all_dynamic or self.is_automatic and not history.is_empty)

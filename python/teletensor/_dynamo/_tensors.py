@@ -14,7 +14,7 @@ from .._library import fake_context
 from .._library.custom_op import consists_of_engine_operators, is_operator, overload_with_fake
 from ..fx._mutation import _mutates
 from ..utils import _pytree as pytree
-from . import config
+from . import _marks, config
 from ._attributes import MISSING as MISSING
 from ._attributes import is_python_class, lookup
 from ._source import CHECK_IS, CHECK_MISSING, CHECK_TYPE_MISSING, INSTANCE_DICT, TYPE_ATTRIBUTE, Source, constant
@@ -102,6 +102,7 @@ def _functions_of_bindings() -> frozenset[int]:
 _BINDINGS = _functions_of_bindings()
 allowed: dict[int, Callable] = {}  # functions that the user allows in graphs, by id
 disallowed: dict[int, Callable] = {}
+_marks.registries += [allowed, disallowed]
 
 
 def is_graph_function(function: Any) -> bool:

@@ -186,6 +186,7 @@ def optimize(backend: Any = "inductor", *, nopython: bool = False, dynamic: bool
 
 
 def _check_mark(name: str, t: Any, index: Any) -> None:
+    _marks.has_marked_tensors = True
     if not isinstance(t, Tensor):
         raise TypeError(f"[{name}] expected a Tensor, got {type(t).__name__}")
     for i in index if isinstance(index, (list, tuple)) else [index]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
-import itertools
 import os
 import threading
 import traceback
@@ -23,10 +22,12 @@ from typing import Any
 from .. import _C
 from ..fx.experimental.symbolic_shapes import ConstraintViolationError
 from ..nn import Module
-from . import _marks, config
+from . import _marks, _stored_captures, config
 from ._attributes import STDLIB
 from ._backends import lookup_backend
 from ._capture import Capture, Entry, Failed, GraphBreak, can_compile, plain_rest
+from ._capture_store import store
+from ._fingerprints import CopyNumber
 from ._introspection import names_lines_of_callers, reason_to_run_plainly
 from ._logs import counters, is_enabled, log
 from ._sizes import SizeHistory
@@ -102,8 +103,8 @@ class Compiler:
     def raise_break(broken: GraphBreak) -> None:
         raise Unsupported(broken.reason, broken.where)
 
-    def compile_graph(self, module: Any, inputs: list[Any], ex: Any) -> Callable:
-        """What the backend makes of a graph, as a function of the tuple of inputs."""
+    def compile_graph(self, module: Any, inputs: list[Any], ex: Any) -> tuple[Callable, Any]:
+        """What the backend makes of a graph, as a function of the tuple of inputs, and the GraphProgram, if that is what it runs."""
         counters["stats"]["unique_graphs"] += 1
         counters["stats"]["calls_captured"] += ex.calls
         if is_enabled("graph_code"):
@@ -123,7 +124,7 @@ class Compiler:
         if not callable(made):
             raise BackendCompilerFailed(getattr(backend, "__name__", str(backend)), TypeError("a backend must return a callable"))
         run = getattr(made, "run", None) if type(made) is types.FunctionType else None
-        return run if run is not None else lambda inputs: made(*inputs)
+        return run if run is not None else lambda inputs: made(*inputs), getattr(made, "graph_program", None)
 
     def nested(self, function: Any) -> Any:
         """A compiled form of a function that is called at a graph break; the function itself if it is not compiled."""
@@ -197,8 +198,24 @@ class Compiler:
             counters["recompile_limit"][entry.code.co_qualname] += 1
             return plain(slots)
         with _lock, without_collections():
-            function = self._compile(entry, slots, plain, state)
+            function = self._stored(entry, slots, state) or self._compile(entry, slots, plain, state)
         return function(slots)
+
+    def _stored(self, entry: Entry, slots: tuple, state: _CacheState) -> Callable | None:
+        """The code of an earlier process, if it is right for the call."""
+        if _stored_captures.reason_against(self, entry, state):
+            return None
+        stored = _stored_captures.find(entry, slots, state)
+        if stored is None:
+            return None
+        state.compiled += 1
+        counters["frames"]["ok"] += 1
+        counters["engine"]["programs"] += 1
+        state.guards.append((stored.guards, stored.texts))
+        state.program = stored.program
+        found, function = stored.guards.inputs(), stored.function
+        self.cache(entry, state.owner).add(stored.guards, function)
+        return lambda slots: function(slots, found)
 
     def _why(self, state: _CacheState, slots: tuple) -> str:
         for guards, texts in reversed(state.guards):
@@ -214,7 +231,9 @@ class Compiler:
             counters["recompiles"][entry.code.co_qualname] += 1
             if self.on_capture:
                 self.on_capture.recompiled(reason)
+        may_store = not _stored_captures.reason_against(self, entry, state)
         capture = Capture(entry, slots, self, state.history)
+        captured = None
         state.compiled += 1
         try:
             captured = capture()
@@ -255,6 +274,8 @@ class Compiler:
             counters["skipped"][f"guard: {guards.texts[checked.failed]}"] += 1
             return plain
         state.guards.append((checked, guards.texts))
+        if may_store and captured is not None:
+            store(entry, captured, checked, slots, state.history)
         found = checked.inputs()  # before another thread checks these guards
         self.cache(entry, state.owner).add(checked, function)
         return lambda slots: function(slots, found)
@@ -285,6 +306,7 @@ class _CacheState:
         self.warned = False
         self.guards: list[tuple[Any, list[str]]] = []
         self.history = SizeHistory()
+        self.program: Any = None  # of a stored capture, for stats()
 
     def reset(self) -> None:
         self.__init__(self.owner)
@@ -324,12 +346,9 @@ def _is_skipped(function: types.FunctionType) -> bool:
     return in_library or generated or not can_compile(function.__code__)
 
 
-_numbers = itertools.count()
-
-
 def _with_own_code(function: types.FunctionType) -> types.FunctionType:
     """A copy whose code is no other's, so that its compiled versions are counted separately."""
-    code = function.__code__.replace(co_consts=(*function.__code__.co_consts, ("copy", next(_numbers))))
+    code = function.__code__.replace(co_consts=(*function.__code__.co_consts, CopyNumber()))
     copied = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
     copied.__kwdefaults__ = function.__kwdefaults__
     return copied

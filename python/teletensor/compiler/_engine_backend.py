@@ -36,6 +36,7 @@ def engine(gm: Any, inputs: Sequence[Tensor]) -> Callable:
 
     run_program.run = run
     run_program.program = made.program
+    run_program.graph_program = made
     return run_program
 
 

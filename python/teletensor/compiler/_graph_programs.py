@@ -10,6 +10,7 @@ from typing import Any
 from .. import _C, _trace_runs
 from .._C import Tensor
 from .._C.torch import empty
+from .._dynamo._capture_store import reason_against_graph
 from .._dynamo._tensors import MODE_FUNCTIONS, mode_state, set_mode_state
 from .._library.custom_op import consists_of_engine_operators, is_operator
 from ..autograd import gradients
@@ -96,6 +97,14 @@ class GraphProgram:
         if i in self._numbers:
             return empty([value, 0])
         return _C.tensor(value, dtype=_C.float64, device="cpu") if i in self._floats else value
+
+    def reason_not_to_store(self) -> str:
+        """Why another process cannot run the Program without the graph; empty if it can."""
+        if self._has_steps or self.is_dynamic or self._has_backward or self._enables_grad or self._has_autocast or self._captured:
+            return "a training step, autocast or sizes that are symbols"
+        if len(self.program._results) != len(self.program._program.outputs):
+            return "results that are no tensors"
+        return reason_against_graph(self.gm)
 
     def _run(self, tensors: Sequence[Tensor]) -> tuple:
         if not self._enables_grad and not self._has_autocast:

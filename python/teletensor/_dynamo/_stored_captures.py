@@ -1,0 +1,359 @@
+"""Captures of earlier processes: what torch.compile finds in a folder of the user instead of executing a function symbolically.
+
+A stored capture consists of its guards, the Program, and how the results are put together. It is used if everything that the capture
+has read is the same in this process: the guards hold, objects that guards compare by identity have equal fingerprints
+(_fingerprints.py), and Python, this package's files, settings, modes and the environment are those of the capture. Otherwise the
+function is captured. _capture_store.py writes the files. See docs/compile.md, "Captures of earlier processes".
+
+A file contains no code: numbers, names and a Program's definition, with a hash of all. The folder must belong to the user, and nobody
+else may write to it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import stat
+import struct
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from .. import _C
+from .._version import __version__
+from ..nn import Module
+from ..nn.parameter import Parameter
+from . import _marks, config
+from ._fingerprints import CannotCheck, Fingerprints, blake2b, digest, module_of, namespace, resolve
+from ._logs import counters
+from ._logs import any_enabled as any_log_is_enabled
+
+MAGIC = b"TTCAPT01"
+_HEADER = struct.Struct("<8s32sIIII")  # a hash of what follows the hash; bytes of the sections
+MAX_FILE = 8 << 20
+MAX_FILES = 8  # of a key
+NAME = "stored captures"  # of the counters
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+_PREFIX = f"{__name__.partition('.')[0]}."
+_WITHOUT_EFFECT = frozenset(("TELETENSOR_ADDRESS", "TELETENSOR_TOKEN", "TELETENSOR_STORED_CAPTURES", "TELETENSOR_DAEMON", "TORCH_HOME"))
+UNKNOWN = object()
+TENSOR_CLASSES: tuple[type, ...] = (_C.Tensor, Parameter)
+
+
+class Stored(NamedTuple):
+    """A capture that can be used in this process."""
+
+    guards: Any
+    function: Callable
+    texts: Any
+    program: Any
+
+
+class Texts:
+    """The texts of guards, which only messages need."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def _list(self) -> list[str]:
+        return json.loads(self._data)
+
+    def __getitem__(self, i: int) -> str:
+        return self._list()[i]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._list())
+
+
+class NamedProgram:
+    """What torch.compiler.stats() needs of a Program: its name."""
+
+    def __init__(self, program: Any, name: str) -> None:
+        self._program, self.__name__ = program, name
+
+
+# -- whether
+
+
+def reason_against(compiler: Any, entry: Any, state: Any) -> str:
+    """Why the capture of a function is neither looked for nor stored; empty if there is no reason."""
+    from ._stance import current_stance
+
+    if os.environ.get("TELETENSOR_STORED_CAPTURES", "1") in ("", "0"):
+        return "switched off"
+    if any(getattr(sys.modules.get(f"{_PREFIX}{name}.config"), "force_disable_caches", False) for name in ("compiler", "_inductor")):
+        return "force_disable_caches"
+    if compiler.backend not in ("inductor", "teletensor") or compiler.keywords or current_stance().force_backend is not None:
+        return "another backend"
+    if compiler.on_capture is not None or compiler.on_result is not None or any_log_is_enabled() or os.environ.get("TELETENSOR_LOG"):
+        return "what a capture does is shown"
+    if entry.target >= 0 or state.owner is not None:
+        return "the rest of a function after a graph break"
+    if state.compiled or not state.history.is_empty:
+        return "captured before"
+    if compiler.dynamic or not config.assume_static_by_default:
+        return "sizes are symbols"
+    if _marks.change_captures():
+        return "functions or tensors are marked for compilation"
+    if sys.exc_info()[1] is not None:
+        return "called while an exception is handled"
+    return ""
+
+
+# -- the key
+
+_process_facts: bytes | None = None
+
+
+def _facts_of_process() -> bytes:
+    global _process_facts
+    if _process_facts is None:
+        binding = os.stat(_C.__file__)
+        _process_facts = digest(
+            MAGIC, sys.version.encode(), sys.implementation.cache_tag.encode(), __version__.encode(), _PACKAGE.encode(),
+            repr((binding.st_size, binding.st_mtime_ns, binding.st_ctime_ns, binding.st_ino, sys.flags)).encode(),
+        )  # fmt: skip
+    return _process_facts
+
+
+def _settings() -> str:
+    found = []
+    for name in ("_dynamo", "_functorch", "_inductor", "compiler"):
+        module = sys.modules.get(f"{_PREFIX}{name}.config")
+        values = namespace(module) if module is not None else {}
+        found.append(sorted((k, repr(v)) for k, v in values.items() if type(v) in (bool, int, float, str, type(None))))
+    environment = sorted(
+        (k, v) for k, v in os.environ.items() if k.startswith(("TELETENSOR_", "TORCH")) and k not in _WITHOUT_EFFECT
+    )
+    return repr((found, environment))
+
+
+def modes() -> list[Any]:
+    """The modes of the thread, as guards compare them."""
+    return [
+        _C.is_grad_enabled(), _C.is_inference_mode(), *(repr(_C.autocast_dtype(device)) for device in ("cpu", "cuda")),
+        repr(_C.default_dtype()), repr(_C.default_device()),
+    ]  # fmt: skip
+
+
+def _describe_argument(value: Any) -> str:
+    cls = type(value)
+    if cls in TENSOR_CLASSES:
+        return f"{TENSOR_CLASSES.index(cls)}{_C.FrameGuards.describe(value).hex()}"
+    if cls in (int, float, bool, str, bytes, type(None)):
+        return f"{cls.__name__} {value!r}"
+    name = f"{module_of(cls)}.{cls.__qualname__}"
+    return f"{name} {value.__dict__.get('training')!r}" if isinstance(value, Module) else name
+
+
+def key_of(entry: Any, slots: tuple, prints: Fingerprints) -> str:
+    """What files of a function's captures for such arguments are named for."""
+    function, args, kwargs = slots
+    texts = repr((
+        _settings(), modes(), function.__module__, [_describe_argument(a) for a in args],
+        [(k, _describe_argument(v)) for k, v in kwargs.items()], len(function.__closure__ or ()),
+    ))  # fmt: skip
+    return digest(_facts_of_process(), prints.of(entry.code), texts.encode("utf-8", "surrogatepass")).hex()
+
+
+# -- the folder
+
+
+def folder() -> str:
+    """Where captures are stored: teletensor/captures in $XDG_CACHE_HOME, by default ~/.cache."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")  # noqa: PTH111, PTH118
+    return os.path.join(cache, "teletensor", "captures")  # noqa: PTH118
+
+
+def is_private(path: str) -> bool:
+    """Whether a folder belongs to this user, and only this user may write to it."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
+
+
+def _files(key: str) -> list[str]:
+    path = os.path.join(folder(), key)  # noqa: PTH118
+    if not is_private(folder()) or not is_private(path):
+        return []
+    try:
+        return [os.path.join(path, name) for name in sorted(os.listdir(path)) if name.endswith(".capture")]  # noqa: PTH118, PTH208
+    except OSError:
+        return []
+
+
+def pack(sections: list[bytes]) -> bytes:
+    """The bytes of a file."""
+    rest = struct.pack("<IIII", *map(len, sections)) + b"".join(sections)
+    return MAGIC + blake2b(rest, digest_size=32).digest() + rest
+
+
+def unpack(data: bytes) -> list[bytes] | None:
+    """The sections of a file; None if it is damaged."""
+    if len(data) < _HEADER.size or len(data) > MAX_FILE:
+        return None
+    magic, expected, *sizes = _HEADER.unpack_from(data)
+    if magic != MAGIC or sum(sizes) != len(data) - _HEADER.size or blake2b(data[40:], digest_size=32).digest() != expected:
+        return None
+    ends = list(itertools.accumulate(sizes, initial=_HEADER.size))
+    return [data[a:b] for a, b in itertools.pairwise(ends)]
+
+
+_start: float | None = None
+
+
+def _start_of_process() -> float:
+    """When this process has begun, in seconds since the epoch, not later than it was."""
+    global _start
+    if _start is None:
+        try:
+            with open("/proc/self/stat") as file:  # noqa: PTH123
+                ticks = int(file.read().rpartition(")")[2].split()[19])
+            with open("/proc/uptime") as file:  # noqa: PTH123
+                uptime = float(file.read().split()[0])
+            import time
+
+            _start = time.time() - uptime + ticks / os.sysconf("SC_CLK_TCK") - 0.05
+        except (OSError, ValueError, IndexError):
+            _start = 0.0
+    return _start
+
+
+_known_files: dict[bytes, bytes | None] = {}
+
+
+def fingerprint_of_files(names: bytes) -> bytes | None:
+    """A hash of the states of this package's files, names separated by newlines; None if one has changed since the process began."""
+    if names not in _known_files:
+        latest, rows = 0, []
+        try:
+            for name in names.decode().split("\n"):
+                found = os.stat(f"{_PACKAGE}/{name}")
+                latest = max(latest, found.st_mtime_ns, found.st_ctime_ns)
+                rows.append(struct.pack("<QqqQ", found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino))
+            _known_files[names] = digest(names, *rows) if latest < _start_of_process() * 1e9 else None
+        except (OSError, ValueError):
+            _known_files[names] = None
+    return _known_files[names]
+
+
+# -- looking up
+
+
+def decoded(value: Any) -> Any:
+    """The value that encoded() (_capture_store.py) has described. Raises CannotCheck if there is no such value here."""
+    if not isinstance(value, list):
+        return value
+    kind, *rest = value
+    if kind == "tuple":
+        return tuple(map(decoded, rest))
+    if kind == "frozenset":
+        return frozenset(map(decoded, rest))
+    if kind == "float":
+        return float.fromhex(rest[0])
+    if kind == "bytes":
+        return bytes.fromhex(rest[0])
+    if kind == "named":
+        return resolve(rest[0], rest[1])
+    if kind == "tensor":
+        return TENSOR_CLASSES[rest[0]], bytes.fromhex(rest[1])
+    if kind == "found":
+        return UNKNOWN
+    raise CannotCheck(f"a stored {kind}")
+
+
+def _maker(shape: Any) -> Callable[[tuple], Any]:
+    """What makes the function's result of the outputs of the Program."""
+    kind, *rest = shape
+    if kind == "output":
+        index = rest[0]
+        if type(index) is not int:
+            raise CannotCheck("a stored result")
+        return lambda g: g[index]
+    if kind == "constant":
+        value = decoded(rest[0])
+        return lambda g: value
+    parts = [_maker(part) for part in rest[-1]]
+    if kind == "tuple":
+        return lambda g: tuple(part(g) for part in parts)
+    if kind == "list":
+        return lambda g: [part(g) for part in parts]
+    if kind == "dict":
+        keys = rest[0]
+        return lambda g: {key: part(g) for key, part in zip(keys, parts)}
+    raise CannotCheck("a stored result")
+
+
+def _use(data: bytes, slots: tuple, prints: Fingerprints, state: Any) -> Stored:
+    """Raises CannotCheck if the capture is not right for the call."""
+    sections = unpack(data)
+    if sections is None:
+        raise CannotCheck("a damaged file")
+    header = json.loads(sections[0])
+    files, definition, texts = header["files"].encode(), sections[2], sections[3]
+    found = fingerprint_of_files(files)
+    if found is None or found.hex() != header["package"]:
+        raise CannotCheck("other files of this package")
+    if header["modes"] != modes():
+        raise CannotCheck("other modes of the thread")
+    described, expected = header["objects"], header["fingerprints"]
+    objects = [decoded(each) for each in described]
+    guards = _C.FrameGuards.stored(sections[1], objects, header["inputs"], slots, UNKNOWN)
+    if guards is None:
+        raise CannotCheck("a guard")
+    found_here = []
+    for number, fingerprint in expected.items():
+        obj = objects[int(number)]
+        if obj is UNKNOWN or prints.of(obj).hex() != fingerprint:
+            raise CannotCheck(f"another object: {getattr(obj, '__qualname__', type(obj).__name__)}")
+        if described[int(number)][0] == "found":
+            found_here.append(id(obj))
+    if len(set(found_here)) != len(found_here):
+        raise CannotCheck("one object instead of several")
+    if not guards.check(slots):
+        raise CannotCheck("a guard")
+    inputs = guards.inputs()
+    program = _C.Program.restored(definition, header["outputs"], header["exact"], inputs)
+    run, shape = program.run, header["result"]
+    if shape == ["output", 0]:
+        def function(_slots: tuple, inputs: tuple) -> Any:
+            return run(inputs)[0]
+    else:
+        make = _maker(shape)
+
+        def function(_slots: tuple, inputs: tuple) -> Any:
+            return make(run(inputs))
+
+    state.history.restore(header["sizes"], header["numbers"])
+    counters["stats"]["unique_graphs"] += 1
+    counters["stats"]["calls_captured"] += header["calls"]
+    return Stored(guards, function, Texts(texts), NamedProgram(program, "_call_nodes"))
+
+
+def find(entry: Any, slots: tuple, state: Any) -> Stored | None:
+    """A capture of an earlier process that is right for the call; None if there is none."""
+    prints = Fingerprints()
+    try:
+        key = key_of(entry, slots, prints)
+    except (CannotCheck, RecursionError):
+        return None
+    for path in _files(key):
+        try:
+            with open(path, "rb") as file:  # noqa: PTH123
+                data = file.read(MAX_FILE + 1)
+            stored = _use(data, slots, prints, state)
+        except Exception as e:  # noqa: BLE001 - whatever is wrong with a file, the function can be captured
+            reason = str(e) if isinstance(e, CannotCheck) else f"{type(e).__name__}: {e}"
+            counters[NAME][f"not used: {reason}"] += 1
+            continue
+        try:
+            os.utime(path)  # the files that were used last are kept
+        except OSError:
+            pass
+        counters[NAME]["used"] += 1
+        return stored
+    return None
