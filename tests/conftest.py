@@ -35,6 +35,7 @@ DEVICES = ["cpu"] if IN_PROCESS else ["cpu", "cuda"]
 # A process started in the background by a shell ignores SIGINT, and its children, which tests interrupt, would too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+os.environ.setdefault("TELETENSOR_STORED_CAPTURES", "0")  # tests do not depend on earlier runs
 sys.path.insert(0, str(BUILD / ("tests/python" if IN_PROCESS else "python")))
 sys.path.insert(1, str(ROOT))
 

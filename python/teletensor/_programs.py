@@ -21,12 +21,10 @@ from __future__ import annotations
 import os
 import struct
 import sys
-import threading
-import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from . import _C, _trace_runs
+from . import _C, _named_programs, _trace_runs
 from ._functions import are_deterministic_algorithms_enabled
 from ._symbolic_bool import SymBool
 from ._symbolic_float import SymFloat
@@ -54,8 +52,7 @@ class TracedProgram:
                  results: list[Any], name: str, prepare: list[Callable[[], None]]) -> None:  # fmt: skip
         self._prepare = prepare  # called before each run
         self._program = program
-        with _traced_lock:
-            _traced.add(self)
+        _named_programs.add(self)
         self._spec = spec
         self._constants = constants  # by position among the leaves; _TENSOR for a tensor
         self._outputs = outputs
@@ -134,8 +131,6 @@ class TracedProgram:
 
 _C.set_symbolic_float_maker(SymFloat.of)
 _TENSOR = object()
-_traced: weakref.WeakSet[TracedProgram] = weakref.WeakSet()
-_traced_lock = threading.Lock()
 
 
 def _are_equal(a: Any, b: Any) -> bool:
@@ -328,9 +323,7 @@ def stats() -> Stats:
 
     ``print(torch.compiler.stats())`` shows a table.
     """
-    with _traced_lock:
-        programs = list(_traced)
-    names = {program._program.number: program.__name__ for program in programs if program._program.is_in_session}
+    names = {program._program.number: program.__name__ for program in _named_programs.all_named() if program._program.is_in_session}
     rows = Stats(
         ProgramStats(names.get(number, ""), instructions, compiled, runs, signatures, microseconds / 1e6, peak)
         for number, instructions, compiled, runs, signatures, microseconds, peak in _C.program_counters()

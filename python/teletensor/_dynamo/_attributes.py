@@ -16,6 +16,7 @@ from .. import ops
 from .._C import Tensor
 from .._library.operators import OpOverloadPacket
 from ..nn import Module
+from ._entries import STDLIB as STDLIB
 from ._source import (
     CALL,
     CHECK_IS,
@@ -89,7 +90,6 @@ def raise_(cls: type, *args: Any) -> Any:
     raise Raised(ExceptionValue(cls, [Constant(a) for a in args]))
 
 
-STDLIB = (os.path.dirname(os.__file__),)  # noqa: PTH120 - sysconfig, which knows it too, takes 10 ms to import
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
 
 

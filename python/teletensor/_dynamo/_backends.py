@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import importlib
-import inspect
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._C import Tensor
-from ._tensors import MODE_FUNCTIONS, mode_state, set_mode_state
 from .exc import InvalidBackend
 
 _registered: dict[str, tuple[Callable, tuple[str, ...]]] = {}
 # Backends of modules that import this one, which are imported at their first use.
 _LATE = {name: "teletensor.compiler._engine_backend" for name in ("inductor", "teletensor")}
+
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
+
+def is_engine(backend: Any) -> bool:
+    """Whether a backend, given by its name or itself, makes Programs."""
+    module = sys.modules.get(_LATE["inductor"])
+    return isinstance(backend, str) and backend in _LATE or module is not None and backend is vars(module).get("engine")
 
 
 def register_backend(compiler_fn: Callable | None = None, name: str | None = None, tags: Sequence[str] = ()) -> Any:
@@ -67,6 +73,8 @@ class _RestoringModes:
         self.graph = graph
 
     def __call__(self, *inputs: Any) -> Any:
+        from ._tensors import mode_state, set_mode_state
+
         before = mode_state()
         try:
             return self.graph(*inputs)
@@ -76,6 +84,8 @@ class _RestoringModes:
 
 def plain_forward(module: Any) -> Callable:
     """The generated function of a GraphModule, without the hooks of modules."""
+    from ._tensors import MODE_FUNCTIONS
+
     forward = module.forward
     if any(node.op == "call_function" and node.target in MODE_FUNCTIONS for node in module.graph.nodes):
         return _RestoringModes(forward)
@@ -98,6 +108,8 @@ def aot_eager(gm: Any, _fake_tensor_inputs: Sequence[Tensor], **kwargs: Any) -> 
 
 def accepts_keywords(function: Callable) -> bool:
     """Whether a backend accepts options."""
+    import inspect
+
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

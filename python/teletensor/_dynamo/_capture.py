@@ -24,11 +24,12 @@ from ._attribute_writes import AttributeWrites
 from ._attributes import Attributes
 from ._bodies import Bodies
 from ._bytecode import Instruction
-from ._capture_store import Results
 from ._calls import Calls
+from ._capture_store import Results
 from ._codegen import Code
 from ._comparisons import Comparisons
 from ._control import Control
+from ._entries import Entry, Failed, GraphBreak
 from ._fingerprints import CannotCheck
 from ._frames import Frame, Returned, instructions_of
 from ._introspection import reason_to_run_plainly
@@ -87,37 +88,11 @@ from ._values import (
 )  # fmt: skip
 from ._wrap import Wrapping
 
-TABLES = {(3, 11): _opcodes_311.TABLE}  # the instructions, by version of Python
+TABLES = {(3, 11): _opcodes_311.TABLE}  # the instructions, by version of Python, those of _entries.VERSIONS
 _IMMUTABLE = (FunctionValue, MethodValue, PartialValue, SliceValue)
 _MAX_STEPS = 400_000
 _OTHER_THAN_LETTERS = re.compile(r"\W")
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
-
-
-class Failed(Exception):  # noqa: N818 - not an error
-    """The frame cannot be compiled: it runs as plain Python."""
-
-
-class Entry(NamedTuple):
-    """Where a frame begins: at its first instruction, or after a graph break.
-
-    Attributes:
-        code: the function's code.
-        target: the index of the instruction; -1: the beginning.
-        layout: of the slots, if `target` is not -1.
-    """
-
-    code: types.CodeType
-    target: int = -1
-    layout: Layout | None = None
-
-
-class GraphBreak(NamedTuple):
-    """Why a graph ends, and the user's line."""
-
-    reason: str
-    where: str
-    stack: tuple[str, ...]
 
 
 class Captured(NamedTuple):
@@ -611,12 +586,6 @@ class Capture:
     def _exit(self, frame: Frame, last: int, target: int, depth: int, at_target: bool) -> tuple:
         layout = _layout_at(frame, target, depth)
         return last, at_target, layout, self.options.cache(Entry(frame.code, target, layout))
-
-
-def can_compile(code: types.CodeType) -> bool:
-    """Whether frames of the code can be compiled."""
-    refused = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
-    return sys.version_info[:2] in TABLES and not code.co_flags & refused and bool(code.co_flags & inspect.CO_OPTIMIZED)
 
 
 def plain_rest(entry: Entry) -> types.CodeType:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import enum
 import json
-import operator
 import os
 import struct
 import sys
@@ -18,15 +17,31 @@ import types
 from typing import Any
 
 from .. import _C
-from . import _source
 from ._fingerprints import CannotCheck, Fingerprints, digest, module_of, namespace, resolve
 from ._logs import counters
 from ._source import (
-    CALL, ATTRIBUTE, CHECK_DISTINCT, CHECK_DYNAMIC_INT, CHECK_DYNAMIC_TENSOR, CHECK_IS, CHECK_MODES, CHECK_SIZES, CHECK_TENSOR,
-    CHECK_TYPE, CONSTANT,
+    ATTRIBUTE,
+    CALL,
+    CHECK_DYNAMIC_INT,
+    CHECK_DYNAMIC_TENSOR,
+    CHECK_IS,
+    CHECK_MODES,
+    CHECK_SIZES,
+    CHECK_TENSOR,
+    CHECK_TYPE,
+    CONSTANT,
 )  # fmt: skip
 from ._stored_captures import (
-    MAX_FILE, MAX_FILES, NAME, TENSOR_CLASSES, fingerprint_of_files, folder, is_private, key_of, modes, pack,
+    MAX_FILE,
+    MAX_FILES,
+    NAME,
+    TENSOR_CLASSES,
+    fingerprint_of_files,
+    folder,
+    is_private,
+    key_of,
+    modes,
+    pack,
 )  # fmt: skip
 from ._values import Constant, DictValue, SequenceValue, TensorValue, Value
 
@@ -140,8 +155,8 @@ def _name_of(obj: Any) -> tuple[str, str] | None:
             continue
         with contextlib.suppress(CannotCheck):
             found = resolve(module, name)
-            if isinstance(found, (staticmethod, classmethod)):
-                continue
+            if isinstance(found, (staticmethod, classmethod)) and found.__func__ is obj:
+                return module, f"{name}.__func__"
             if found is obj:
                 return module, name
     return None
@@ -238,8 +253,8 @@ def _files_of_package() -> bytes:
     return "\n".join(sorted(found)).encode()
 
 
-def content_of(captured: Any, results: Results, program: Any, checked: Any, slots: tuple, history: Any, prints: Fingerprints) -> bytes:
-    """The file of a capture. Raises CannotCheck if another process could not compare what it depends on."""
+def content_of(captured: Any, results: Results, program: Any, history: Any, prints: Fingerprints) -> list[bytes]:
+    """The sections of the file of a capture. Raises CannotCheck if another process could not compare what it depends on."""
     if not program.can_be_stored:
         raise CannotCheck("a Program that depends on more than its inputs")
     objects, rows = _Objects(prints), []
@@ -268,14 +283,10 @@ def content_of(captured: Any, results: Results, program: Any, checked: Any, slot
         "outputs": [index for _, index in program.outputs], "exact": program.is_exact, "result": results.shape,
         "calls": results.calls, "sizes": sizes, "numbers": numbers,
     }  # fmt: skip
-    sections = [json.dumps(header).encode(), b"".join(rows), program.definition, json.dumps(captured.guards.texts).encode()]
-    data = pack(sections)
-    if len(data) > MAX_FILE:
-        raise CannotCheck("a large capture")
-    return data
+    return [json.dumps(header).encode(), b"".join(rows), program.definition, json.dumps(captured.guards.texts).encode()]
 
 
-def store(entry: Any, captured: Any, checked: Any, slots: tuple, history: Any) -> None:
+def store(entry: Any, captured: Any, slots: tuple, history: Any) -> None:
     """Stores a capture, before its Program runs. Never fails: counts why a capture is not stored."""
     results, made = captured.results, captured.made
     try:
@@ -286,8 +297,11 @@ def store(entry: Any, captured: Any, checked: Any, slots: tuple, history: Any) -
             raise CannotCheck(reason)
         prints = Fingerprints()
         key = key_of(entry, slots, prints)
-        data = content_of(captured, results, made.program._program, checked, slots, history, prints)
-        _write(key, data)
+        sections = content_of(captured, results, made.program._program, history, prints)
+        data = pack(sections)
+        if len(data) > MAX_FILE:
+            raise CannotCheck("a large capture")
+        _write(key, digest(*sections[:-1]).hex(), data)  # the texts contain addresses
         counters[NAME]["stored"] += 1
     except CannotCheck as e:
         refuse(str(e))
@@ -295,7 +309,7 @@ def store(entry: Any, captured: Any, checked: Any, slots: tuple, history: Any) -
         refuse(f"{type(e).__name__}: {e}")
 
 
-def _write(key: str, data: bytes) -> None:
+def _write(key: str, content: str, data: bytes) -> None:
     root = folder()
     os.makedirs(os.path.dirname(root), exist_ok=True)  # noqa: PTH103, PTH120
     with contextlib.suppress(FileExistsError):
@@ -305,7 +319,7 @@ def _write(key: str, data: bytes) -> None:
         raise CannotCheck("a folder that others may change")
     with contextlib.suppress(FileExistsError):
         os.mkdir(path, 0o700)  # noqa: PTH102
-    name = os.path.join(path, f"{digest(data).hex()}.capture")  # noqa: PTH118
+    name = os.path.join(path, f"{content}.capture")  # noqa: PTH118
     handle, temporary = tempfile.mkstemp(dir=path)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -315,8 +329,8 @@ def _write(key: str, data: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(temporary)  # noqa: PTH108
         raise
-    _remove_oldest([name for name in _entries(path)], MAX_FILES, None)
-    _remove_oldest([e for key in _folders(root) for e in _entries(key)], None, MAX_BYTES)
+    _remove_oldest(_entries(path), MAX_FILES, None)
+    _remove_oldest([entry for each in _folders(root) for entry in _entries(each)], None, MAX_BYTES)
 
 
 def _folders(root: str) -> list[str]:

@@ -196,6 +196,9 @@ def resolve(module: str, path: str) -> Any:
     if path == "__dict__":
         return namespace(found)
     for name in path.split(".") if path else ():
+        if name == "__func__" and isinstance(found, (staticmethod, classmethod)):
+            found = found.__func__
+            continue
         if isinstance(found, types.ModuleType):
             values: Any = namespace(found)
         elif isinstance(found, type):

@@ -17,18 +17,17 @@ import os
 import stat
 import struct
 import sys
-import types
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from .. import _C
+from .. import _C, _named_programs
 from .._version import __version__
 from ..nn import Module
 from ..nn.parameter import Parameter
 from . import _marks, config
 from ._fingerprints import CannotCheck, Fingerprints, blake2b, digest, module_of, namespace, resolve
-from ._logs import counters
 from ._logs import any_enabled as any_log_is_enabled
+from ._logs import counters
 
 MAGIC = b"TTCAPT01"
 _HEADER = struct.Struct("<8s32sIIII")  # a hash of what follows the hash; bytes of the sections
@@ -72,6 +71,7 @@ class NamedProgram:
 
     def __init__(self, program: Any, name: str) -> None:
         self._program, self.__name__ = program, name
+        _named_programs.add(self)
 
 
 # -- whether

@@ -12,7 +12,6 @@ import functools
 import gc
 import os
 import threading
-import traceback
 import types
 import warnings
 import weakref
@@ -20,15 +19,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import _C
-from ..fx.experimental.symbolic_shapes import ConstraintViolationError
 from ..nn import Module
 from . import _marks, _stored_captures, config
-from ._attributes import STDLIB
 from ._backends import lookup_backend
-from ._capture import Capture, Entry, Failed, GraphBreak, can_compile, plain_rest
-from ._capture_store import store
+from ._entries import STDLIB, Entry, Failed, GraphBreak, can_compile
 from ._fingerprints import CopyNumber
-from ._introspection import names_lines_of_callers, reason_to_run_plainly
 from ._logs import counters, is_enabled, log
 from ._sizes import SizeHistory
 from ._source import CHECK_MODES, Guards
@@ -128,6 +123,8 @@ class Compiler:
 
     def nested(self, function: Any) -> Any:
         """A compiled form of a function that is called at a graph break; the function itself if it is not compiled."""
+        from ._introspection import names_lines_of_callers, reason_to_run_plainly
+
         self_: tuple = ()
         called = function
         if isinstance(function, types.MethodType):
@@ -225,6 +222,12 @@ class Compiler:
         return ""
 
     def _compile(self, entry: Entry, slots: tuple, plain: Callable, state: _CacheState) -> Callable:
+        # Most of this package, which a process that finds stored captures need not import.
+        from ..fx.experimental.symbolic_shapes import ConstraintViolationError
+        from . import decorators  # noqa: F401 - says what calls of its functions mean
+        from ._capture import Capture
+        from ._capture_store import store
+
         if state.compiled:
             reason = self._why(state, slots)
             log("recompiles", f"{entry.code.co_qualname}: guard failed: {reason}")
@@ -246,6 +249,8 @@ class Compiler:
             raise
         except Exception as e:  # noqa: BLE001 - an instruction that is executed wrongly must not reach the user
             if not isinstance(e, Failed):
+                import traceback
+
                 counters["internal"][f"{type(e).__name__}: {e}"] += 1
                 log("graph_breaks", "".join(traceback.format_exception(e)))
             if self.breaks_are_errors:
@@ -275,7 +280,7 @@ class Compiler:
             return plain
         state.guards.append((checked, guards.texts))
         if may_store and captured is not None:
-            store(entry, captured, checked, slots, state.history)
+            store(entry, captured, slots, state.history)
         found = checked.inputs()  # before another thread checks these guards
         self.cache(entry, state.owner).add(checked, function)
         return lambda slots: function(slots, found)
@@ -324,6 +329,8 @@ def _plain_rest(entry: Entry) -> Callable:
 
     def plain(slots: tuple) -> Any:
         if not made:
+            from ._capture import plain_rest
+
             made.append(plain_rest(Entry(of(), *fields)))
         function = slots[depth]
         return types.FunctionType(made[0], function.__globals__, function.__name__, None, function.__closure__)(slots)

@@ -13,14 +13,13 @@ from typing import Any
 from .. import _C
 from .._dynamo._backends import list_backends
 from .._dynamo._stance import is_compiling, set_stance
-from .._dynamo.decorators import allow_in_graph, assume_constant_result, disable, nonstrict_trace, substitute_in_graph
 from .._dynamo.eval_frame import reset
 from .._functions import as_tensor
 from .._lazy import lazy_attributes
-from ..utils._pytree import tree_map
 
 # Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
 _NAMES = {
+    "_decorators": "allow_in_graph assume_constant_result disable nonstrict_trace substitute_in_graph",
     "_compile": "compile get_default_backend set_default_backend", "programs": "ProgramStats TracedProgram explain stats trace",
 }  # fmt: skip
 __getattr__, __dir__ = lazy_attributes(globals(), ("config", "programs"), _NAMES)
@@ -97,6 +96,9 @@ def wrap_numpy(fn: Callable) -> Callable:
     Tensors among the arguments become arrays, and arrays among the results tensors on the engine's CPU. As in PyTorch without
     torch.compile, tensors that require a gradient are refused.
     """
+
+    from ..utils._pytree import tree_map
+    from ._decorators import disable
 
     @disable
     @functools.wraps(fn)

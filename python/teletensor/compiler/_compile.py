@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._dynamo._backends import MODES, accepts_keywords, lookup_backend
+from .._dynamo._backends import MODES, accepts_keywords, is_engine, lookup_backend
 from .._dynamo.eval_frame import OptimizedModule, compiled, shared_compiler
 from .._options import check_flags, check_optional_flags, reject_values
 from ..nn import Module
-from ._engine_backend import engine
 
 default_backend: Any = "inductor"
 
@@ -69,9 +68,9 @@ def compile(  # noqa: A001 - PyTorch's name
     if mode is not None and mode not in MODES:
         raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(MODES)}")
     reject_values("compile", "use mark_dynamic() and mark_static()", dynamic_shapes=dynamic_shapes)
-    function = lookup_backend(backend)
     keywords: dict[str, Any] = {}
-    if function is engine or backend in ("eager", "aot_eager"):
+    function = None if is_engine(backend) else lookup_backend(backend)
+    if function is None or backend in ("eager", "aot_eager"):
         reject_values("compile", f"the backend {backend!r} has no options", options=options or None)
     else:
         if mode not in (None, "default") and accepts_keywords(function):

@@ -1,0 +1,311 @@
+"""Captures that an earlier process has stored: used where a new capture would be the same, and nowhere else."""
+
+# ruff: noqa: E501 - rows of small programs
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import teletensor as torch
+from tests.conftest import IN_PROCESS, client_environment
+
+pytestmark = pytest.mark.skipif(IN_PROCESS, reason="needs several client processes")
+
+# Prints what happened to the captures of `compiled`, called as `call(compiled)`, and compares with the function itself.
+_MAIN = """
+import contextlib, json, sys
+sys.path.insert(0, {folder!r})
+import teletensor as torch
+torch.manual_seed(0)
+import user
+{before}
+from user import *
+if "function" not in vars(user):
+    from user import make
+    function = make()
+compiled = torch.compile(function{options})
+if "call" not in vars(user):
+    def call(f):
+        return f(torch.arange(12.0).reshape(3, 4))
+def flat(result):
+    if isinstance(result, dict):
+        return [(key, flat(value)) for key, value in result.items()]
+    if isinstance(result, (tuple, list)):
+        return type(result)(flat(each) for each in result)
+    return (result.tolist(), str(result.dtype), result.requires_grad) if isinstance(result, torch.Tensor) else result
+with {context}:
+    expected = flat(call(function))
+    for _ in range(2):
+        assert repr(flat(call(compiled))) == repr(expected), (flat(call(compiled)), expected)
+import teletensor._dynamo.utils
+counters = teletensor._dynamo.utils.counters
+print(json.dumps({{"captures": dict(counters["stored captures"]), "stats": dict(counters["stats"]), "modules": sorted(sys.modules)}}))
+"""
+
+_MLP = """
+import teletensor as torch
+from teletensor import nn
+
+class Model(nn.Module):
+    scale = 2.0
+    def __init__(self, hidden=8):
+        super().__init__()
+        self.first, self.second, self.slope = nn.Linear(4, hidden), nn.Linear(hidden, 3), 0.5
+        self.drop = nn.Dropout(0.0)
+    def forward(self, x):
+        y = torch.relu(self.first(x)) * self.slope * self.scale
+        return self.second(self.drop(y)) if self.training else self.second(y) + 1
+def make():
+    return Model()
+"""
+
+_FUNCTION = """
+import teletensor as torch
+WEIGHT = 3
+TABLE = {"a": 1.5, "b": (1, 2)}
+def helper(x):
+    return x * 2 + 1
+def scaled(x, by=2.0, *, plus=1.0):
+    return x * by + plus
+def maker(k):
+    def inner(x):
+        return x ** k
+    return inner
+power = maker(2)
+class Settings:
+    factor = 4
+    @staticmethod
+    def apply(x):
+        return x - 1
+settings = Settings()
+def function(x):
+    y = helper(x) * WEIGHT + TABLE["a"]
+    return {"y": scaled(y), "z": [power(x), Settings.apply(x) * settings.factor], "n": None, "pair": (x.sum(), 7)}
+"""
+
+_INTS = """
+import teletensor as torch
+def function(x, n, scale):
+    for _ in range(n):
+        x = x * scale
+    return x
+def call(f):
+    return f(torch.ones(3), 3, 0.5)
+"""
+
+
+def _process(folder: Path, source: str, before: str = "", options: str = "", context: str = "contextlib.nullcontext()", **more: str) -> dict:
+    (folder / "user.py").write_text(source)
+    # The time of a source decides whether Python uses its bytecode; two sources may be written within one second.
+    for cached in folder.glob("__pycache__/*"):
+        cached.unlink()
+    main = folder / "main.py"
+    main.write_text(_MAIN.format(folder=str(folder), before=before, options=options, context=context))
+    environment = client_environment(TELETENSOR_ADDRESS=torch.connection().address, XDG_CACHE_HOME=str(folder / "cache"))
+    environment.update({"TELETENSOR_STORED_CAPTURES": "1", **more})
+    found = subprocess.run([sys.executable, str(main)], env=environment, capture_output=True, text=True, timeout=300)
+    assert found.returncode == 0, found.stderr[-3000:]
+    return json.loads(found.stdout.splitlines()[-1])
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("cache/teletensor/captures/*/*.capture"))
+
+
+_SEQUENTIAL = "from teletensor import nn\ndef make():\n    return nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 2))\n"
+_GPT = """
+import sys
+sys.path.insert(0, {root!r})
+import teletensor as torch
+from benchmarks.{module} import *
+def make():
+    return {make}.eval()
+def call(f):
+    torch.manual_seed(1)
+    with torch.no_grad():
+        return f({argument})
+"""
+_ROOT = str(Path(__file__).resolve().parents[3])
+_USED = {
+    "MLP": _MLP,
+    "function": _FUNCTION,
+    "ints": _INTS,
+    "small constant tensor": "import teletensor as torch\ndef function(x):\n    return x + torch.tensor([1.0, 2.0, 3.0, 4.0])\n",
+    "sequential": _SEQUENTIAL,
+    "GPT": _GPT.format(root=_ROOT, module="gpt", make="make_gpt(torch, 65)", argument="torch.randint(0, 65, (1, 64))"),
+    "ResNet-18": _GPT.format(root=_ROOT, module="vision", make="resnet18(torch)", argument="torch.randn(1, 3, 32, 32)"),
+}
+
+
+@pytest.mark.parametrize("name", _USED)
+def test_second_process_uses_the_capture(name, tmp_path):
+    first = _process(tmp_path, _USED[name])
+    assert first["captures"] == {"stored": 1}
+    second = _process(tmp_path, _USED[name])
+    assert second["captures"] == {"used": 1}
+    assert second["stats"] == first["stats"]
+
+
+# By name: the source of the first process, and what the second one has in other ways.
+_CHANGES: dict[str, tuple[str, dict]] = {
+    "source": (_MLP, {"source": _MLP.replace("self.second(y) + 1", "self.second(y) + 2")}),
+    "line": (_MLP, {"source": "\n" + _MLP}),
+    "hyperparameter": (_MLP, {"before": "user.Model.__init__.__defaults__ = (16,)"}),
+    "attribute of the instance": (_MLP, {"before": "old = user.make\ndef make():\n    m = old()\n    m.slope = 0.25\n    return m\nuser.make = make"}),
+    "attribute of the class": (_MLP, {"before": "user.Model.scale = 3.0"}),
+    "other method of the class": (_MLP, {"before": "user.Model.forward = lambda self, x: self.first(x)"}),
+    "training": (_MLP, {"before": "old = user.make\nuser.make = lambda: old().eval()"}),
+    "frozen": (_MLP, {"before": "old = user.make\nuser.make = lambda: old().requires_grad_(False)"}),
+    "no_grad": (_MLP, {"context": "torch.no_grad()"}),
+    "inference_mode": (_MLP, {"context": "torch.inference_mode()"}),
+    "autocast": (_MLP, {"context": "torch.autocast('cpu', torch.bfloat16)"}),
+    "default dtype": (_FUNCTION, {"before": "torch.set_default_dtype(torch.float64)"}),
+    "deterministic": (_FUNCTION, {"before": "torch.use_deterministic_algorithms(True)"}),
+    "dtype of the parameters": (_MLP, {"before": "old = user.make\nuser.make = lambda: old().double()\nuser.call = lambda f: f(torch.ones(3, 4).double())"}),
+    "shape": (_MLP, {"before": "user.call = lambda f: f(torch.ones(5, 4))"}),
+    "strides": (_MLP, {"before": "user.call = lambda f: f(torch.ones(4, 3).t())"}),
+    "global": (_FUNCTION, {"before": "user.WEIGHT = 4"}),
+    "element of a global": (_FUNCTION, {"before": "user.TABLE['a'] = 2.5"}),
+    "inlined function": (_FUNCTION, {"before": "user.helper = lambda x: x * 5"}),
+    "code of an inlined function": (_FUNCTION, {"before": "def f(x):\n    return x * 7\nuser.helper.__code__ = f.__code__"}),
+    "default argument": (_FUNCTION, {"before": "user.scaled.__defaults__ = (3.0,)"}),
+    "keyword default": (_FUNCTION, {"before": "user.scaled.__kwdefaults__['plus'] = 5.0"}),
+    "closure": (_FUNCTION, {"before": "user.power = user.maker(3)"}),
+    "static method": (_FUNCTION, {"before": "user.Settings.apply = staticmethod(lambda x: x - 9)"}),
+    "attribute of an object": (_FUNCTION, {"before": "user.settings.factor = 5"}),
+    "function of the package": (_SEQUENTIAL, {"before": "old = torch.nn.functional.linear\ntorch.nn.functional.linear = lambda x, w, b=None: old(x, w, b) * 2"}),
+    "method of a class of the package": (_SEQUENTIAL, {"before": "old = torch.nn.ReLU.forward\ntorch.nn.ReLU.forward = lambda self, x: x.abs()"}),
+    "int": (_INTS, {"before": "user.call = lambda f: f(torch.ones(3), 4, 0.5)"}),
+    "float": (_INTS, {"before": "user.call = lambda f: f(torch.ones(3), 3, 0.25)"}),
+    "bool instead of an int": (_INTS, {"before": "user.call = lambda f: f(torch.ones(3), True, 0.5)"}),
+    "argument by name": (_INTS, {"before": "user.call = lambda f: f(torch.ones(3), n=3, scale=0.5)"}),
+    "setting": (_INTS, {"before": "torch._dynamo.config.specialize_int = True"}),
+    "number of layers": (_SEQUENTIAL, {"source": _SEQUENTIAL.replace("nn.Linear(5, 2))", "nn.Linear(5, 2), nn.Tanh())")}),
+    "environment": (_INTS, {"TELETENSOR_EXACT_PROGRAMS": "1"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _CHANGES)
+def test_change_captures_anew(name, tmp_path):
+    source, change = _CHANGES[name]
+    assert _process(tmp_path, source)["captures"] == {"stored": 1}
+    found = _process(tmp_path, change.pop("source", source), **change)["captures"]
+    assert "used" not in found
+    if name in ("source", "training", "global"):  # what was stored first is still right
+        assert _process(tmp_path, source)["captures"].get("used") == 1
+
+
+# Captures that must not be stored, or looked for: what the source adds, and the reason that is counted.
+_HOOK = "old = user.make\ndef make():\n    m = old()\n    m[0].register_forward_hook(lambda m, i, o: o * 2)\n    return m\nuser.make = make"
+_REFUSED = {
+    "graph break": ("import teletensor as torch\ndef function(x):\n    y = x + 1\n    torch._dynamo.graph_break()\n    return y * 2\n", {}, "a graph break"),
+    "side effect": ("seen = []\ndef function(x):\n    seen.append(1)\n    return x + 1\n", {}, "side effects"),
+    "argument as result": ("def function(x):\n    return x, x + 1\n", {}, "a result that existed before"),
+    "written argument": ("def function(x):\n    x.add_(1)\n    return x * 2\n", {}, "a Program that depends on more than its inputs"),
+    "symbols": (_MLP, {"options": ", dynamic=True"}, ""),
+    "other backend": (_MLP, {"options": ", backend='eager'"}, ""),
+    "allowed function": ("import teletensor as torch\n@torch.compiler.allow_in_graph\ndef g(x):\n    return x + 1\ndef function(x):\n    return g(x)\n", {}, ""),
+    "mark": (_MLP, {"before": "t = torch.ones(3, 4)\ntorch._dynamo.mark_dynamic(t, 0)\nuser.call = lambda f: f(t)"}, ""),
+    "switched off": (_MLP, {"TELETENSOR_STORED_CAPTURES": "0"}, ""),
+    "setting": (_MLP, {"before": "torch.compiler.config.force_disable_caches = True"}, ""),
+    "custom operator": ("import teletensor as torch\n@torch.library.custom_op('mine::f', mutates_args=())\ndef f(x: torch.Tensor) -> torch.Tensor:\n    return x * 2\n@f.register_fake\ndef _(x):\n    return torch.empty_like(x)\ndef function(x):\n    return torch.ops.mine.f(x)\n", {}, "the graph is no Program"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _REFUSED)
+def test_is_not_stored(name, tmp_path):
+    source, change, reason = _REFUSED[name]
+    for _ in range(2):
+        found = _process(tmp_path, source, **change)["captures"]
+        assert not {"stored", "used"} & found.keys()
+        assert not reason or any(key.startswith(f"refused: {reason}") for key in found), found
+    assert not _files(tmp_path)
+
+
+def test_hooks_are_found(tmp_path):
+    assert _process(tmp_path, _SEQUENTIAL)["captures"] == {"stored": 1}
+    assert "used" not in _process(tmp_path, _SEQUENTIAL, before=_HOOK)["captures"]
+
+
+def test_damaged_files_are_not_used(tmp_path):
+    assert _process(tmp_path, _MLP)["captures"] == {"stored": 1}
+    (file,) = _files(tmp_path)
+    whole = file.read_bytes()
+    at = len(whole) // 2
+    for damaged in (b"", whole[:-1], whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :], whole + b"x"):
+        file.write_bytes(damaged)
+        found = _process(tmp_path, _MLP)["captures"]
+        assert found == {"not used: a damaged file": 1, "stored": 1}
+    assert _files(tmp_path) == [file]
+    assert _process(tmp_path, _MLP)["captures"] == {"used": 1}  # it was replaced
+
+
+def test_folder_that_others_may_write_to_is_not_used(tmp_path):
+    assert _process(tmp_path, _MLP)["captures"] == {"stored": 1}
+    folder = tmp_path / "cache/teletensor/captures"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert all(file.stat().st_mode & 0o777 == 0o600 for file in _files(tmp_path))
+    folder.chmod(0o777)
+    found = _process(tmp_path, _MLP)["captures"]
+    assert found == {"refused: a folder that others may change": 1}
+
+
+def test_sizes_become_symbols_as_without_stored_captures(tmp_path):
+    calls = "user.call = lambda f: [f(torch.ones(n, 4)) for n in (3, 5, 6, 7)]"
+    first = _process(tmp_path, _MLP, before=calls)
+    second = _process(tmp_path, _MLP, before=calls)
+    assert first["captures"] == {"stored": 1} and second["captures"] == {"used": 1}
+    assert first["stats"] == second["stats"]
+    assert second["stats"]["unique_graphs"] == 2
+
+
+def test_oldest_captures_are_removed(tmp_path):
+    for i in range(10):
+        _process(tmp_path, _FUNCTION, before=f"user.WEIGHT = {10 + i}")
+    files = _files(tmp_path)
+    assert len(files) == 8
+    assert _process(tmp_path, _FUNCTION, before="user.WEIGHT = 19")["captures"]["used"] == 1
+    assert "used" not in _process(tmp_path, _FUNCTION, before="user.WEIGHT = 10")["captures"]
+
+
+def test_gradients_and_options(tmp_path):
+    source = _MLP + """
+def call(f):
+    x = torch.ones(3, 4, requires_grad=True)
+    f(x).square().sum().backward()
+    return x.grad
+"""
+    assert _process(tmp_path, source)["captures"] == {"stored": 1}
+    assert _process(tmp_path, source, options=", fullgraph=True")["captures"] == {"used": 1}
+    assert _process(tmp_path, source, options=", dynamic=False")["captures"] == {"used": 1}
+    assert _process(tmp_path, source, options=", mode='max-autotune'")["captures"] == {"used": 1}
+
+
+def test_reset_and_stances(tmp_path):
+    source = _MLP + """
+def call(f):
+    with torch.compiler.set_stance("default"):
+        first = f(torch.ones(3, 4))
+    torch.compiler.reset()
+    second = f(torch.ones(3, 4))
+    with torch.compiler.set_stance("fail_on_recompile"):
+        third = f(torch.ones(3, 4))
+        try:
+            f(torch.ones(6, 4))
+        except Exception as e:
+            assert "RecompileError" in type(e).__name__, e
+    return first, second, third, len(torch.compiler.stats()) >= 0
+"""
+    _process(tmp_path, source)
+    assert _process(tmp_path, source)["captures"]["used"] == 1
+
+
+def test_logs_show_a_capture(tmp_path):
+    assert _process(tmp_path, _MLP)["captures"] == {"stored": 1}
+    assert _process(tmp_path, _MLP, TORCH_LOGS="graph_code")["captures"] == {}
+    assert os.path.exists(_files(tmp_path)[0])
