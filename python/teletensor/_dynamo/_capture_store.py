@@ -151,7 +151,7 @@ def _name_of(obj: Any) -> tuple[str, str] | None:
         module, name = getattr(obj, "__module__", None), getattr(obj, "__qualname__", None)
         candidates = [(module, name), (_PACKAGE, name), (f"{_PACKAGE}.nn.functional", name)]
     for module, name in candidates:
-        if not isinstance(module, str) or not isinstance(name, str):
+        if not isinstance(module, str) or not isinstance(name, str) or module not in sys.modules:
             continue
         with contextlib.suppress(CannotCheck):
             found = resolve(module, name)
