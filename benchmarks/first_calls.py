@@ -58,7 +58,8 @@ def measure(name: str) -> dict[str, float]:
             times.append((time.perf_counter() - start, issued - start))
         assert abs(value - single) <= 1e-3 * abs(single) + 1e-4, name
     return {
-        "compile": 1e3 * prepared, "first": 1e3 * times[0][0], "issued": 1e3 * times[0][1], "second": 1e3 * times[1][0], "third": 1e3 * times[2][0],
+        "compile": 1e3 * prepared,
+        "first": 1e3 * times[0][0], "issued": 1e3 * times[0][1], "second": 1e3 * times[1][0], "third": 1e3 * times[2][0],
     }  # fmt: skip
 
 
