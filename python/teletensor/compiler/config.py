@@ -1,8 +1,9 @@
 """torch.compiler.config: settings of compilation.
 
-``dynamic_shapes``, ``assume_static_by_default`` and ``automatic_dynamic_shapes`` are those of torch._dynamo.config. ``job_id``,
+``dynamic_shapes``, ``assume_static_by_default`` and ``automatic_dynamic_shapes`` are those of torch._dynamo.config. With
+``force_disable_caches``, captures are neither stored for other processes nor those of earlier ones used. ``job_id``,
 ``cache_key_tag``, ``enable_guard_collectives`` and ``force_cudagraph_gc`` concern files and GPU graphs that do not exist here, and
-change nothing. With ``force_disable_caches``, captures are neither stored for other processes nor those of earlier ones used. The others keep their values: setting another one raises NotImplementedError.
+change nothing. The others keep their values: setting another one raises NotImplementedError.
 """
 
 from .._config_module import make_settings
