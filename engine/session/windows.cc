@@ -22,8 +22,12 @@ constexpr uint32_t kLongArgument = 64;  // bytes or elements
 constexpr Slot kFar = 64;
 constexpr int kMaxFailures = 3;
 constexpr size_t kMaxCandidates = 1024;
-constexpr size_t kMaxInputs = 512;    // of a window; searched linearly
-constexpr size_t kMaxDropped = 2048;  // names that a window drops
+// Parts of runs of calls: their ends have the least rank among this many calls before and after them. The large parts
+// consist of small ones.
+constexpr size_t kPartRadii[] = {Windows::kMinLength, 6 * Windows::kMinLength};
+constexpr size_t kMinDivided = 3 * Windows::kMinLength;  // calls of a run that has parts
+constexpr size_t kMaxInputs = 512;                       // of a window; searched linearly
+constexpr size_t kMaxDropped = 2048;                     // names that a window drops
 
 uint64_t mix(uint64_t hash, uint64_t word) {
   hash = (hash ^ word) * kBase;
@@ -95,6 +99,24 @@ uint64_t hash_of(const Instruction& call) {
   return hash;
 }
 
+// How much is lost if a window begins with the call instead of containing it: 0 for products and convolutions, because
+// the passes fuse calls with those that they follow, 3 for calls that may be fused with those before.
+uint64_t loss_of_cut(const Instruction& call) {
+  switch (call.op->id) {
+    case op_id::kLinear:
+    case op_id::kMatmul:
+    case op_id::kMm:
+    case op_id::kBmm:
+    case op_id::kAddmm:
+    case op_id::kBaddbmm:
+    case op_id::kConv1d:
+    case op_id::kConv2d:
+    case op_id::kConv3d: return 0;
+    case op_id::kBatchNorm: return 3;
+    default: return call.op->is_pointwise ? 3 : call.op->is_view ? 2 : 1;
+  }
+}
+
 // Names that are dropped between the window's last instruction and the next one.
 absl::Span<const Slot> dropped_after(const Program& program, size_t end) {
   return end < program.instructions().size() ? program.instructions()[end].release : program.release();
@@ -121,7 +143,8 @@ absl::Span<const Windows::Match> Windows::find(const Program& program, absl::Spa
   const auto& instructions = program.instructions();
   if (instructions.size() < kMinLength || is_paused()) return {};
   const bool at_once = compiler_->at_once();
-  if (bytes_ > kMaxBytes || candidates_.size() > kMaxCandidates || (at_once && ranges_.size() >= kMaxWindows)) forget();
+  if (bytes_ > kMaxBytes || (at_once && ranges_.size() >= kMaxWindows)) forget();
+  if (candidates_.size() > kMaxCandidates) forget_rare();
   hash(program);
   auto read = reads.begin();
   for (size_t first = 0; first < instructions.size();) {
@@ -131,6 +154,7 @@ absl::Span<const Windows::Match> Windows::find(const Program& program, absl::Spa
     while (end < before && eligible_[end]) ++end;
     if (at_once) learn(program, reads, first, end);
     if (end - first >= kMinLength) search(program, reads, first, end);
+    if (!at_once && end - first >= kMinDivided) learn_parts(program, reads, first, end);
     first = std::max(end, first + 1);
   }
   return matches_;
@@ -141,10 +165,13 @@ void Windows::hash(const Program& program) {
   const size_t n = instructions.size();
   while (powers_.size() <= n) powers_.push_back(powers_.empty() ? 1 : powers_.back() * kBase);
   sums_.resize(n + 1);
+  ranks_.resize(n);
   eligible_.resize(n);
   for (size_t i = 0; i < n; ++i) {
     eligible_[i] = is_eligible(instructions[i]);
-    sums_[i + 1] = sums_[i] * kBase + (eligible_[i] ? hash_of(instructions[i]) : 0);
+    const uint64_t hash = eligible_[i] ? hash_of(instructions[i]) : 0;
+    sums_[i + 1] = sums_[i] * kBase + hash;
+    ranks_[i] = loss_of_cut(instructions[i]) << 62 | hash >> 2;
   }
 }
 
@@ -197,6 +224,37 @@ void Windows::learn(const Program& program, absl::Span<const ReadPoint> reads, s
     break;
   }
   if (length <= kMaxLength) count(program, reads, first, length, 1);
+}
+
+// Whether the call has the least rank among its neighbours in the run, or one of several equal ones.
+bool Windows::is_cut(size_t at, size_t radius, size_t first, size_t end) const {
+  const size_t last = std::min(end, at + radius + 1);
+  for (size_t i = at - std::min(radius, at - first); i < last; ++i) {
+    if (ranks_[i] < ranks_[at]) return false;
+  }
+  return true;
+}
+
+// Counts the parts of a run. Their ends depend on a few neighbouring calls, so that the parts of a function are the
+// same wherever frames divide it.
+void Windows::learn_parts(const Program& program, absl::Span<const ReadPoint> reads, size_t first, size_t end) {
+  for (size_t radius : kPartRadii) {
+    size_t begin = first, inner = 0;  // number of small parts that end inside
+    for (size_t at = first + kMinLength; at <= end; ++at) {
+      const bool is_small = at == end || is_cut(at, kPartRadii[0], first, end);
+      if (!is_small || (at != end && radius != kPartRadii[0] && !is_cut(at, radius, first, end))) {
+        inner += is_small ? 1 : 0;
+        continue;
+      }
+      const size_t length = at - begin;
+      const bool is_new = (inner != 0 || radius == kPartRadii[0]) && length != end - first;
+      if (is_new && length >= kMinLength && length <= kMaxLength && !ranges_.contains(range(begin, length))) {
+        count(program, reads, begin, length, 1);
+      }
+      begin = at;
+      inner = 0;
+    }
+  }
 }
 
 void Windows::count(const Program& program, absl::Span<const ReadPoint> reads, size_t first, size_t length, int times) {
@@ -499,6 +557,12 @@ std::vector<WindowCounters> Windows::counters() const {
     }
   }
   return all;
+}
+
+// Forgets the candidates that have not become windows, or everything if there is no room for windows.
+void Windows::forget_rare() {
+  if (ranges_.size() >= kMaxWindows) return forget();
+  absl::erase_if(candidates_, [](const auto& entry) { return !entry.second.window; });
 }
 
 void Windows::forget() {

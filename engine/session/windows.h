@@ -42,7 +42,7 @@ class Windows final : public SessionService {
   static constexpr size_t kMinLength = 4, kMaxLength = 512;  // instructions
   static constexpr int kMinOccurrences = 3;
   static constexpr int kFramesBeforePause = 64, kPausedFrames = 16;
-  static constexpr size_t kMaxWindows = 128, kMaxVersions = 8;
+  static constexpr size_t kMaxWindows = 128, kMaxVersions = 16;
   static constexpr uint64_t kMaxBytes = uint64_t{8} << 20;
   // Names from this one on are used for values of compiled instructions.
   static constexpr Slot kFirstTemporary = Slot{1} << 62;
@@ -108,6 +108,8 @@ class Windows final : public SessionService {
   bool match_at(const Program& program, absl::Span<const ReadPoint> reads, size_t at, size_t end, Match* match);
   void learn(const Program& program, absl::Span<const ReadPoint> reads, size_t first, size_t end);
   void count(const Program& program, absl::Span<const ReadPoint> reads, size_t first, size_t length, int times);
+  bool is_cut(size_t at, size_t radius, size_t first, size_t end) const;
+  void learn_parts(const Program& program, absl::Span<const ReadPoint> reads, size_t first, size_t end);
   bool find_alive(const Program& program, absl::Span<const ReadPoint> reads, size_t first, size_t length);
   bool bind(const Match& match, const Program& program);
   std::shared_ptr<WindowVersion> version_for(Window* window, const SlotTable& slots);
@@ -116,6 +118,7 @@ class Windows final : public SessionService {
   void count_run(const WindowVersion& version, Window* window);
   void write(const WindowVersion& version, const Window& window, const Instruction* original, size_t length,
              Replacement* made);
+  void forget_rare();
   void forget();
 
   const std::shared_ptr<WindowCompiler> compiler_;
@@ -126,6 +129,7 @@ class Windows final : public SessionService {
   std::vector<Match> matches_;
   std::vector<uint64_t> sums_;    // of the hashes of the instructions before each
   std::vector<uint64_t> powers_;  // of the hash's base
+  std::vector<uint64_t> ranks_;   // by instruction of the frame: the least ones divide runs into parts
   std::vector<bool> eligible_;    // by instruction of the frame
   std::vector<std::shared_ptr<const WindowVersion>> uncharged_;
   // Of the window that is considered:

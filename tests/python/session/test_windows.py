@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 
 import pytest
@@ -176,3 +177,113 @@ def test_status_counts_programs_and_windows():
     window = max(stats.windows, key=lambda w: w.saved_instructions)
     assert window.compiled_instructions < window.instructions and window.saved_instructions > 0
     assert window.signatures >= 1 and window.compile_seconds > 0 and window.saved_bytes >= 0
+
+
+def replaced() -> int:
+    """The number of calls that were replaced."""
+    return sum(w.instructions * w.runs for w in torch.compiler.stats().windows)
+
+
+class Divided:
+    """Ends the frame at random places of a function."""
+
+    def __init__(self, seed: int, share: float):
+        self.random, self.share, self.calls = random.Random(seed), share, 0
+
+    def __call__(self, *values):
+        self.calls += 1
+        if self.random.random() < self.share:
+            torch.synchronize()
+        return values[0] if len(values) == 1 else values
+
+
+def long_function(x, weights, end, factor: float = 0.5):
+    """Five layers of twelve calls; end(value) may end the frame after each. The fourth layer uses `factor`."""
+    for k, (w, b) in enumerate(weights):
+        y = end(F.linear(x, w, b))
+        scaled = end(y * (factor if k == 3 else 0.5))
+        inner = end(end(end(y * y) * y) * 0.044715)
+        wave = end(end(end(y + inner) * 0.797885).tanh())
+        y = end(scaled * end(wave + 1))
+        x = end(end(x + y) * 0.875)
+    return x
+
+
+def weights_of(size: int):
+    torch.manual_seed(1)
+    return [(torch.randn(size, size) / size**0.5, torch.randn(size)) for _ in range(5)]
+
+
+def run_divided(seed: int, share: float) -> list[list[float]]:
+    """Results of inputs whose calls are divided at other places each time. Every fourth one almost repeats, every
+    fifth one has another size, and between some a number is read."""
+    weights, results = weights_of(64), []
+    with torch.no_grad():
+        end = Divided(seed, share)
+        for k in range(48):
+            x = torch.full((48 if k % 5 == 4 else 64, 64), 0.01 * k)
+            y = long_function(x, weights, end, factor=0.25 if k % 4 == 3 else 0.5)
+            if k % 3 == 0:
+                results.append([y.sum().item()])
+            results.append(y.flatten().tolist())
+    return results
+
+
+def test_functions_that_frames_divide_at_other_places_keep_their_bits(own_daemon):
+    compared = [run_divided(seed, share) for seed, share in ((0, 0.1), (1, 0.03), (2, 0.3))]
+    torch.disconnect()
+    torch.connect(own_daemon(TELETENSOR_WINDOWS="0").address)
+    assert [run_divided(seed, share) for seed, share in ((0, 0.1), (1, 0.03), (2, 0.3))] == compared
+    assert not torch.compiler.stats().windows
+
+
+def test_functions_that_frames_divide_at_other_places_are_found():
+    weights, x, end = weights_of(64), torch.randn(64, 64), Divided(3, 1 / 24)
+    with torch.no_grad():
+        for _ in range(30):
+            long_function(x, weights, end)
+        torch.synchronize()
+        time.sleep(0.5)  # the passes end
+        before, calls = replaced(), end.calls
+        for _ in range(100):
+            long_function(x, weights, end)
+        torch.synchronize()
+        share = (replaced() - before) / (end.calls - calls)
+    assert share > 0.5, share
+
+
+def test_an_error_behind_the_end_of_a_frame_names_its_line_and_leaves_the_calls_before():
+    weights, x, index = weights_of(64), torch.randn(64, 64), torch.arange(64)
+
+    def step(index, end):
+        y = long_function(x, weights, end)
+        torch.synchronize()  # the frame ends
+        return y, long_function(y.index_select(1, index), weights, end)  # the line
+
+    with torch.no_grad():
+        end = Divided(4, 0.05)
+        expected = [t.tolist() for t in step(index, end)]
+        repeat_until_compiled(lambda: step(index, end))
+        before, after = step(index + 7, end)
+        with pytest.raises(IndexError) as error:
+            after.tolist()
+        assert "index_select" in str(error.value)
+        assert "test_windows.py" in str(error.value) or "test_windows.py" in "".join(error.value.__notes__)
+        assert before.tolist() == expected[0]
+        assert [t.tolist() for t in step(index, end)] == expected
+
+
+def test_a_session_that_ends_between_the_parts_of_a_function(own_daemon):
+    weights, x = weights_of(64), torch.randn(64, 64)
+    with torch.no_grad():
+        repeat_until_compiled(lambda: long_function(x, weights, Divided(5, 0.05)))
+        half = F.linear(x, *weights[0]) * 0.5
+        torch.synchronize()
+        half = half * 2 + 1
+    torch.disconnect()
+    torch.connect(own_daemon(TELETENSOR_WINDOWS="1").address)
+    with pytest.raises(ConnectionError):
+        half.tolist()
+    weights, x = weights_of(64), torch.ones(64, 64)
+    with torch.no_grad():
+        repeat_until_compiled(lambda: long_function(x, weights, Divided(6, 0.05)))
