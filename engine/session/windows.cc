@@ -117,6 +117,17 @@ uint64_t loss_of_cut(const Instruction& call) {
   }
 }
 
+// The end of the run of eligible calls that begins with call `first`, without a read in between: `first` if there is
+// none. `read` is the first one that may follow, and is updated.
+size_t end_of_run(const std::vector<bool>& eligible, absl::Span<const ReadPoint> reads,
+                  absl::Span<const ReadPoint>::iterator* read, size_t first) {
+  while (*read != reads.end() && (*read)->instruction <= first) ++*read;
+  const size_t before = *read == reads.end() ? eligible.size() : std::min((*read)->instruction, eligible.size());
+  size_t end = first;
+  while (end < before && eligible[end]) ++end;
+  return end;
+}
+
 // Names that are dropped between the window's last instruction and the next one.
 absl::Span<const Slot> dropped_after(const Program& program, size_t end) {
   return end < program.instructions().size() ? program.instructions()[end].release : program.release();
@@ -148,15 +159,12 @@ absl::Span<const Windows::Match> Windows::find(const Program& program, absl::Spa
   hash(program);
   auto read = reads.begin();
   for (size_t first = 0; first < instructions.size();) {
-    size_t end = first;
-    while (read != reads.end() && read->instruction <= first) ++read;
-    const size_t before = read == reads.end() ? instructions.size() : std::min(read->instruction, instructions.size());
-    while (end < before && eligible_[end]) ++end;
+    const size_t end = end_of_run(eligible_, reads, &read, first);
     if (at_once) learn(program, reads, first, end);
     if (end - first >= kMinLength) search(program, reads, first, end);
-    if (!at_once && end - first >= kMinDivided) learn_parts(program, reads, first, end);
     first = std::max(end, first + 1);
   }
+  if (!at_once) learn_parts(program, reads, 0, instructions.size());
   return matches_;
 }
 
@@ -235,25 +243,41 @@ bool Windows::is_cut(size_t at, size_t radius, size_t first, size_t end) const {
   return true;
 }
 
-// Counts the parts of a run. Their ends depend on a few neighbouring calls, so that the parts of a function are the
-// same wherever frames divide it.
+// Counts the parts of the runs of calls in a range. Their ends depend on a few neighbouring calls, so that the parts of
+// a function are the same wherever frames divide it. Equal parts count once: layers that read a growing cache are
+// alike, but do not occur again.
 void Windows::learn_parts(const Program& program, absl::Span<const ReadPoint> reads, size_t first, size_t end) {
-  for (size_t radius : kPartRadii) {
-    size_t begin = first, inner = 0;  // number of small parts that end inside
-    for (size_t at = first + kMinLength; at <= end; ++at) {
-      const bool is_small = at == end || is_cut(at, kPartRadii[0], first, end);
-      if (!is_small || (at != end && radius != kPartRadii[0] && !is_cut(at, radius, first, end))) {
+  absl::flat_hash_set<uint64_t> counted;
+  const auto is_matched = [&](size_t begin, size_t length) {  // whether a window that was found contains the part
+    const auto after = std::upper_bound(matches_.begin(), matches_.end(), begin,
+                                        [](size_t at, const Match& match) { return at < match.first; });
+    return after != matches_.begin() && begin + length <= std::prev(after)->first + std::prev(after)->length;
+  };
+  const auto count_in_run = [&](size_t run, size_t run_end, size_t radius) {
+    size_t begin = run, inner = 0;  // number of small parts that end inside
+    for (size_t at = run + 1; at <= run_end; ++at) {
+      const bool is_small = at == run_end || is_cut(at, kPartRadii[0], run, run_end);
+      if (!is_small || (at != run_end && radius != kPartRadii[0] && !is_cut(at, radius, run, run_end))) {
         inner += is_small ? 1 : 0;
         continue;
       }
       const size_t length = at - begin;
-      const bool is_new = (inner != 0 || radius == kPartRadii[0]) && length != end - first;
-      if (is_new && length >= kMinLength && length <= kMaxLength && !ranges_.contains(range(begin, length))) {
+      const bool is_new = (inner != 0 || radius == kPartRadii[0]) && length != run_end - run;
+      if (is_new && length >= kMinLength && length <= kMaxLength && !is_matched(begin, length) &&
+          counted.insert(range(begin, length)).second) {
         count(program, reads, begin, length, 1);
       }
       begin = at;
       inner = 0;
     }
+  };
+  auto read = reads.begin();
+  while (first < end) {
+    const size_t run_end = end_of_run(eligible_, reads, &read, first);
+    if (run_end - first >= kMinDivided) {
+      for (size_t radius : kPartRadii) count_in_run(first, run_end, radius);
+    }
+    first = std::max(run_end, first + 1);
   }
 }
 
