@@ -237,19 +237,32 @@ def test_functions_that_frames_divide_at_other_places_keep_their_bits(own_daemon
     assert not torch.compiler.stats().windows
 
 
+def uneven_function(x, weights, end):
+    """Calls without a period."""
+    y = end(F.linear(x, *weights[0]))
+    y = end(end(end(end(end(y * 2).tanh()) + 1).sigmoid()) - x)
+    y = end(end(F.linear(y, *weights[1])) * 3)
+    y = end(end(end(end(end(y.relu()) + 0.5) * y).abs()) + x)
+    y = end(F.linear(y, *weights[2]))
+    y = end(end(end(end(end(end(y - 1).square()) + 2).sqrt()) * 0.5).neg())
+    y = end(end(F.linear(y, *weights[3])).sigmoid())
+    y = end(end(end(end(end(y + 3) * 0.125) - x).tanh()) * 4)
+    y = end(F.linear(y, *weights[4]))
+    return end(end(end(end(y.tanh()) + x) * 0.75).relu())
+
+
 def test_functions_that_frames_divide_at_other_places_are_found():
-    weights, x, end = weights_of(64), torch.randn(64, 64), Divided(3, 1 / 24)
+    weights, x, end = weights_of(64), torch.randn(64, 64), Divided(3, 1 / 12)
     with torch.no_grad():
-        for _ in range(30):
-            long_function(x, weights, end)
+        for _ in range(40):
+            uneven_function(x, weights, end)
         torch.synchronize()
         time.sleep(0.5)  # the passes end
         before, calls = replaced(), end.calls
         for _ in range(100):
-            long_function(x, weights, end)
-        torch.synchronize()
+            uneven_function(x, weights, end)
         share = (replaced() - before) / (end.calls - calls)
-    assert share > 0.5, share
+    assert share > 0.2, share
 
 
 def test_an_error_behind_the_end_of_a_frame_names_its_line_and_leaves_the_calls_before():
