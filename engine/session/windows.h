@@ -4,8 +4,8 @@
 // A candidate is a run of calls that only compute new results, between two instructions of other kinds, reads or ends
 // of frames, or a part of a run whose ends depend on a few neighbouring calls, wherever frames divide it. Its identity
 // is a hash of its operators, arguments, source lines and inner references, and of the results that exist after it;
-// names and inputs may differ. A candidate that has occurred kMinOccurrences times becomes a window, which is then found
-// wherever it begins. While nothing is replaced, only one of kPausedFrames frames is examined.
+// names and inputs may differ. A candidate that has occurred kMinOccurrences times becomes a window, which is then
+// found wherever it begins. While nothing is replaced, only one of kPausedFrames frames is examined.
 //
 // Owned by the session's Context; used by the thread on which it is current. Memory is bounded, and charged to the
 // session.
