@@ -107,6 +107,14 @@ class SymBool:
     def __sym_float__(self) -> Any:
         return _float_of(self.as_int())
 
+    def __torch_function__(self, func: Any, _types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        owner = next((v for c in self.comparisons() for v in c.operands if hasattr(type(v), "call_function")), None)
+        if owner is not None:
+            return owner.call_function(func, args, kwargs or {})
+        if type(func) is _C.OverridableFunction:
+            return func.__wrapped__(*args, **(kwargs or {}))
+        return func(*map(_decided_arguments, args), **{k: _decided_arguments(v) for k, v in (kwargs or {}).items()})
+
     def __int__(self) -> int:
         return int(bool(self))
 
@@ -159,6 +167,12 @@ def _decided(sign: str, left: Any, right: Any) -> bool:
         if hasattr(type(a), "compared"):
             return bool(a.compared(relation, b))
     return _C.compare_symbolic_ints(sign, left, right)
+
+
+def _decided_arguments(value: Any) -> Any:
+    if type(value) in (list, tuple):
+        return type(value)(map(_decided_arguments, value))
+    return bool(value) if type(value) is SymBool else value
 
 
 def _float_of(value: Any) -> Any:

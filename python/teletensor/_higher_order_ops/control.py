@@ -7,6 +7,7 @@ from typing import Any
 
 from .._C import Tensor, torch
 from .._grad_mode import set_grad_enabled
+from .._symbolic_bool import SymBool
 from ..utils import _pytree as pytree
 from ._operator import HigherOrderOperator
 
@@ -63,9 +64,11 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable, operands: tuple | lis
     In torch.export, the graphs of both functions are recorded.
 
     Args:
-        pred: a bool, a number, or a tensor with one element.
+        pred: a bool, a number, a comparison of sizes, or a tensor with one element.
         operands: tensors, in nested lists, tuples and dicts.
     """
+    if type(pred) is SymBool:
+        return _COND(pred, true_fn, false_fn, tuple(operands))
     if isinstance(pred, (bool, int, float)):
         return true_fn(*operands) if pred else false_fn(*operands)
     if not isinstance(pred, Tensor):

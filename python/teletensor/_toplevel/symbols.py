@@ -35,6 +35,8 @@ def sym_int(a: Any) -> int:
     """int(a); an int that a recording computes itself."""
     if type(a) is SymBool:
         return a.as_int()
+    if hasattr(type(a), "__sym_sqrt__") and isinstance(a, builtins.float):  # a float of sizes of a recording
+        return a.__trunc__()
     return a if isinstance(a, SymInt) or isinstance(a, int) and _is_unbacked(a) else builtins.int(a)
 
 
@@ -44,6 +46,8 @@ def sym_float(a: Any) -> float:
         return a
     if type(a) is SymBool:
         return a.__sym_float__()
+    if hasattr(type(a), "as_float"):
+        return a.as_float()
     if isinstance(a, SymInt):
         return SymFloat.of("float", a)
     return a.as_float() if _is_unbacked(a) else builtins.float(a)
@@ -96,6 +100,8 @@ def sym_ite(b: bool, t: Any, f: Any) -> Any:
 
 def sym_sqrt(a: float) -> float:
     """math.sqrt(a); a float that the Program of a trace computes itself."""
+    if hasattr(type(a), "__sym_sqrt__"):
+        return a.__sym_sqrt__()
     return SymFloat.of("sqrt", a) if isinstance(a, (SymInt, SymFloat)) else math.sqrt(a)
 
 

@@ -11,7 +11,7 @@ from ..fx.experimental._functional import Functionaliser
 from ..fx.experimental._large_sizes import large_captures
 from ..fx.experimental._merge import StructureError, Symbol, merge, sample_points
 from ..fx.experimental._recording import DynamicSizesError
-from ..fx.experimental._sizes import RecordedSize, SizeLog, operands_of
+from ..fx.experimental._sizes import RecordedFloat, RecordedSize, SizeLog, operands_of
 from ..fx.experimental._unbacked import Values
 from ..fx.experimental._unbacked_plan import Plan
 from ..fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
@@ -87,7 +87,7 @@ def _recorded(
 
 def _remains(size: Any, nodes: set[Node]) -> bool:
     """Whether the tensors that a size was computed from are still in the graph."""
-    if not isinstance(size, RecordedSize):
+    if type(size) not in (RecordedSize, RecordedFloat):
         return True
     kind, origin, *_ = size.recipe
     return origin in nodes if kind == "size" else all(_remains(o, nodes) for o in operands_of(size))

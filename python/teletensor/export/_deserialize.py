@@ -158,7 +158,7 @@ class _GraphReader:
         target = target_of(call["target"])
         args = tuple(self.argument(i["arg"]) for i in call["inputs"] if i.get("kind") != 2)
         kwargs = {identifier(i["name"], "a keyword"): self.argument(i["arg"]) for i in call["inputs"] if i.get("kind") == 2}
-        check_arguments(target, len(args), kwargs)
+        check_arguments(target, args, kwargs)
         outputs = [_union(o) for o in call["outputs"]]
         names = [o["name"] for key, content in outputs for o in (content if key == "as_tensors" else [content]) if "name" in o]
         names = [node_name(n) for n in names]

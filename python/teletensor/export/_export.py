@@ -15,12 +15,13 @@ from ..fx.experimental._merge import (
     ViolatedGuard,
     check_constants,
     merge,
+    points_near_constants,
     sample_points,
     violated_guards,
 )
-from ..fx.experimental._recording import DynamicSizesError
+from ..fx.experimental._recording import DynamicSizesError, with_plain_numbers
 from ..fx.experimental._regions import without_mode_changes
-from ..fx.experimental._sizes import RecordedSize, SizeLog, value_of
+from ..fx.experimental._sizes import RecordedFloat, RecordedSize, SizeLog, value_of
 from ..fx.experimental._unbacked import Values
 from ..fx.experimental._unbacked_plan import Plan
 from ..fx.experimental.proxy_tensor import remove_unused_items
@@ -99,6 +100,7 @@ class Attempt:
         points = sample_points(self.symbols, 2)
         first = self._capture(points[0], True)
         captures = [first]
+        points += [p for p in points_near_constants(self.symbols, first.recording.log, 2) if p not in points]
         for point in points[1:]:
             try:
                 captures.append(self._capture(point))
@@ -220,7 +222,7 @@ def _outputs(captured: Captured) -> list[OutputSpec]:
             kind = {float: SymFloatArgument, bool: SymBoolArgument}.get(type(value.meta.get("val")), SymIntArgument)
             made = kind(value.name) if not isinstance(value.meta.get("val"), Tensor) else TensorArgument(value.name)
         else:
-            if isinstance(value, RecordedSize) or type(value) is SymBool:
+            if isinstance(value, RecordedSize) or type(value) in (SymBool, RecordedFloat):
                 value = captured.outputs[i] = value_of(value)
             if not isinstance(value, (int, float, bool, str, type(None))):
                 raise UserError(f"[export] expected results that are tensors, numbers, strings or None, got {type(value).__name__}")
@@ -285,6 +287,7 @@ def program_of(what: Exported, captured: Captured, ranges: dict, symbols: list[S
     mod, args, kwargs, _ = what
     recording = captured.recording
     output_specs = _outputs(captured)
+    with_plain_numbers(recording.graph)
     recording.graph.output(tuple(captured.outputs))
     without_mode_changes(recording.graph, recording.root, _C.is_grad_enabled())
     remove_unused_items(recording.graph, {v for c in captured.calls for v in (*c.inputs, *c.outputs) if isinstance(v, Node)})

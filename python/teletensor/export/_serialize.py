@@ -34,9 +34,9 @@ from .graph_signature import (
 SCHEMA_VERSION = {"major": 8, "minor": 20}
 _ARITHMETIC = (
     operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.neg, operator.truediv, operator.eq, operator.ne,
-    operator.lt, operator.le, operator.gt, operator.ge, operator.and_, operator.or_,
+    operator.lt, operator.le, operator.gt, operator.ge, operator.and_, operator.or_, operator.pow,
 )  # fmt: skip
-_SYMBOLIC = ("sym_float", "sym_ite", "sym_max", "sym_min", "sym_not")  # of torch
+_SYMBOLIC = ("sym_float", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt")  # of torch
 _NUMBERS = {bool: "as_sym_bool", int: "as_sym_int", float: "as_sym_float"}
 
 
@@ -158,7 +158,8 @@ class _GraphWriter:
         elif target in _ARITHMETIC:
             name, names = f"_operator.{target.__name__}", ["a", "b"]
         elif is_symbolic(target):
-            name, names = f"torch.{target.__name__}", ["b", "t", "f"] if target.__name__ == "sym_ite" else ["a", "b"]
+            prefix = "torch._" if target.__name__ == "sym_sqrt" else "torch."
+            name, names = f"{prefix}{target.__name__}", ["b", "t", "f"] if target.__name__ == "sym_ite" else ["a", "b"]
         else:
             raise NotImplementedError(f"[export.save] a call of {target}")
         inputs = [{"name": n, "arg": self.argument(v), "kind": 1} for n, v in zip(names, node.args)]
@@ -242,6 +243,7 @@ def number_text(node: Node) -> str:
         "truediv": "FloatTrueDiv", "add": "Add", "mul": "Mul", "sym_float": "ToFloat", "sym_max": "Max", "sym_min": "Min",
         "eq": "Equality", "ne": "Unequality", "lt": "StrictLessThan", "le": "LessThan", "gt": "StrictGreaterThan",
         "ge": "GreaterThan", "floordiv": "FloorDiv", "mod": "Mod", "and_": "And", "or_": "Or", "sym_not": "Not", "sym_ite": "ITE",
+        "sym_sqrt": "OpaqueUnaryFn_sqrt", "pow": "PowByNatural" if type(node.meta.get("val")) is int else "FloatPow",
     }  # fmt: skip
 
     def text(value: Any) -> str:

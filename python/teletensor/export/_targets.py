@@ -13,9 +13,10 @@ from .._library.operators import OpOverload
 from ._file_names import identifier, text
 
 _ARITHMETIC = {
-    f"_operator.{name}": getattr(operator, name) for name in "add sub mul floordiv mod neg truediv eq ne lt le gt ge and_ or_".split()
+    f"_operator.{name}": getattr(operator, name) for name in "add sub mul floordiv mod neg truediv eq ne lt le gt ge and_ or_ pow".split()
 }  # fmt: skip
-_SYMBOLIC = {f"torch.{name}": name for name in ("sym_float", "sym_ite", "sym_max", "sym_min", "sym_not")}
+_SYMBOLIC = {f"torch.{name}": name for name in ("sym_float", "sym_ite", "sym_max", "sym_min", "sym_not")} | {"torch._sym_sqrt": "sym_sqrt"}
+_LARGEST_EXPONENT = 8  # of ints, whose powers would otherwise have any number of digits
 _HIGHER_ORDER = frozenset("cond while_loop scan map_impl wrap_with_set_grad_enabled".split())
 _SPECIAL = frozenset("__and__ __or__ __xor__ __lshift__ __rshift__".split())  # operators of aten with such names
 _OUTSIDE = frozenset(["from_file"])  # operators of aten that open files
@@ -98,8 +99,11 @@ def _engine(name: str) -> Any:
     return packet
 
 
-def check_arguments(target: Any, count: int, keywords: dict[str, Any]) -> None:
+def check_arguments(target: Any, args: tuple, keywords: dict[str, Any]) -> None:
     """Raises RuntimeError if an operator has fewer positional arguments, or not these keyword arguments."""
+    count = len(args)
+    if target is operator.pow and not (count == 2 and (type(args[1]) is float or type(args[1]) is int and args[1] <= _LARGEST_EXPONENT)):
+        raise RuntimeError(f"[export.load] expected an exponent that is a float or an int of at most {_LARGEST_EXPONENT}, got {args[1:]}")
     if not isinstance(target, OpOverload):
         if keywords:
             raise RuntimeError(f"[export.load] expected no keyword arguments of {target}, got {sorted(keywords)}")

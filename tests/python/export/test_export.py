@@ -131,7 +131,7 @@ def test_branches_on_values_raise(torch):
 
 @pytest.mark.parametrize("forward", [
     lambda x: x if x.shape[0] > 8 else -x, lambda x: x if x.size(0) % 2 else -x, lambda x: x if x.numel() == 40 else -x,
-    lambda x: x if len(x) == 3 else -x, lambda x: x * int(x.shape[0]), lambda x: x * (x.shape[0] / 2), lambda x: sum(x.unbind(0)),
+    lambda x: x if len(x) == 3 else -x, lambda x: x * int(x.shape[0]), lambda x: x * int(x.shape[0] * 0.5), lambda x: sum(x.unbind(0)),
     lambda x: x.view(3, -1), lambda x: [x + i for i in range(x.shape[0])], lambda x: x.reshape(x.shape[0] // 3, -1),
     lambda x: x * (1 if x.shape[0] < 1000 else 2), lambda x: x.chunk(3), lambda x: x if x.shape[0] in {777, 999} else -x,
     lambda x: x if divmod(x.shape[0], 555)[1] else -x, lambda x: x if x.shape[0] & 1024 else -x,

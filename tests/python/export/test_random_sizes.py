@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 
 import pytest
 
@@ -115,7 +116,11 @@ def outcome(function, args):
 
 def guards_hold(torch, module, args) -> bool:
     """Evaluates the texts of the guards with the values of the graph's nodes."""
-    scope = {"sym_max": max, "sym_min": min, "sym_ite": lambda c, a, b: a if c else b}
+    functions = {
+        "sym_max": max, "sym_min": min, "sym_ite": lambda c, a, b: a if c else b, "sym_float": float, "sym_sqrt": math.sqrt,
+        "ceil": math.ceil, "floor": math.floor, "trunc": math.trunc, "round": round, "abs": abs,
+    }  # fmt: skip
+    scope = {f"call_{name}": function for name, function in functions.items()}  # nodes may have the functions' names
 
     class Keeping(torch.fx.Interpreter):
         def run_node(self, node):
@@ -124,7 +129,8 @@ def guards_hold(torch, module, args) -> bool:
 
     outcome(Keeping(module).run, args)
     try:
-        return all(eval(line.strip().removeprefix("- "), dict(scope)) for line in module.shape_env.format_guards().splitlines() if line.strip())  # noqa: S307
+        lines = [line.strip().removeprefix("- ") for line in module.shape_env.format_guards().splitlines() if line.strip()]
+        return all(eval(re.sub(r"(?<!\.)\b([a-z_]+)\(", r"call_\1(", line), dict(scope)) for line in lines)  # noqa: S307
     except (NameError, ZeroDivisionError):  # a node that is not in the graph, or was not reached
         return False
 

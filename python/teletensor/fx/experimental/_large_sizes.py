@@ -48,8 +48,11 @@ def climb(probe: Probe, hint: int, sizes: tuple[int, ...]) -> tuple[dict[int, Ca
         found[n], low = made, n
         seconds = time.thread_time() - start
         first_seconds = seconds if first_seconds is None else first_seconds
-        if seconds > 3 * first_seconds + _MOST_SECONDS and size != sizes[-1]:  # Python code that counts to the size, for example
-            return found, low
+        if seconds > 3 * first_seconds + _MOST_SECONDS and size != sizes[-1]:
+            start = time.thread_time()
+            probe(n)
+            if time.thread_time() - start > 3 * first_seconds + _MOST_SECONDS:  # Python code that counts to the size, for example
+                return found, low
     return found, None
 
 
@@ -93,7 +96,7 @@ def large_captures(
     hints = {s.name: s.hint for s in symbols}
     for i, s in enumerate(symbols):
         first_seconds = None
-        for size in SIZES[2:5] if s.high is None else ():
+        for size in SIZES[2:] if s.high is None else ():
             start, point = time.thread_time(), {**hints, s.name: size + 2 * i}
             try:
                 made = record(point)

@@ -7,6 +7,7 @@ all recordings. Comparisons of sizes by Python code are guards: they must have t
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -18,8 +19,8 @@ from ..._library import aten
 from ..._symbolic_bool import SymBool
 from ..node import Node
 from ._recording import Recording
-from ._size_fit import NEGATED, Expression, fitted, holds
-from ._sizes import RecordedSize, guards_of, operands_of, text_of, value_of
+from ._size_fit import NEGATED, Expression, fitted, float_of_size, holds
+from ._sizes import RecordedFloat, RecordedSize, bounds_of, guards_of, holds_between, operands_of, text_of, value_of
 from ._unbacked_checks import function_of
 
 
@@ -76,6 +77,8 @@ class _Merger:
         logs = [c.recording.log.expressions if c.recording.log else [] for c in captures]
         self.logged = list(zip(*logs)) if len({len(log) for log in logs}) == 1 else []
         self.next_logged = 0
+        columns = [column for row in self.logged for column in zip(*(size.recipe[1:] for size in row))]
+        self.columns = {id(c[0]): list(c) for c in columns if type(c[0]) is RecordedFloat}  # floats that ints were computed from
 
     # ---- Expressions
 
@@ -118,7 +121,7 @@ class _Merger:
             self.next_logged += 1
 
     def _is_ready(self, size: Any) -> bool:
-        if not isinstance(size, RecordedSize):
+        if not isinstance(size, (RecordedSize, RecordedFloat)):
             return True
         kind, origin, *_ = size.recipe
         return origin in self.ready if kind in ("size", "input") else all(map(self._is_ready, operands_of(size)))
@@ -155,6 +158,8 @@ class _Merger:
             return self._computed(operand, where)
         if type(operand) is SymBool:
             return self._condition(operand, where)
+        if type(operand) is RecordedFloat:
+            return self._symbolic(self.columns[id(operand)], where)
         if not isinstance(operand, RecordedSize):
             return operand
         values = next(tuple(map(value_of, row)) for row in self.logged if row[0] is operand)
@@ -181,16 +186,62 @@ class _Merger:
             self.known.setdefault(values, made)
         return self.by_text[text]
 
-    def _condition(self, condition: SymBool, where: Node) -> Node | bool:
-        """A node that computes a bool of sizes."""
-        given = [self._operand(o, where) for o in condition.operands]
-        if not any(isinstance(v, Node) for v in given):
-            return condition.value
+    def _symbolic(self, row: list[Any], where: Node) -> Any:
+        """A node that computes a float or a bool of sizes as the function does.
+
+        Args:
+            row: of each recording, a RecordedFloat or SymBool, or a number that is equal to one of the same call by chance.
+        """
+        first, plain = row[0], list(map(value_of, row))
+        if len(set(map(type, row))) > 1 or len(set(map(text_of, row))) > 1:
+            if any(v != plain[0] or type(v) is not type(plain[0]) for v in plain):
+                raise StructureError(f"an argument of {where} is {first!r} and {next(v for v in plain if v != plain[0])!r} for other sizes")
+            return plain[0]
+        if type(first) is SymBool:
+            return self._condition(first, where, row)
+        if (text := text_of(first)) not in self.by_text:
+            kind = first.recipe[0]
+            given = [self._number(list(column), where) for column in zip(*(v.recipe[1:] for v in row))]
+            if not any(isinstance(v, Node) for v in given):
+                return plain[0]
+            self.by_text[text] = self._call(kind, given, plain[0], where)
+        return self.by_text[text]
+
+    def _of_size(self, values: list[float], where: Node) -> Node | None:
+        """A node that computes floats which are an operation of a constant and a size: Python computes 1.0 / size without the size's
+        methods. None unless they are exactly those of one in all recordings."""
+        for sizes in self.pool:
+            if all(type(n) is int for n in sizes) and (found := float_of_size(values, sizes)) is not None:
+                kind, constant = found
+                text = f"{constant!r} {kind} sym_float{sizes}"
+                if text not in self.by_text:
+                    number = f"sym_float{sizes}"
+                    if number not in self.by_text:
+                        self.by_text[number] = self._call("sym_float", [self._computed(sizes, where)], float(sizes[0]), where)
+                    self.by_text[text] = self._call(kind, [constant, self.by_text[number]], values[0], where)
+                return self.by_text[text]
+        return None
+
+    def _number(self, column: list[Any], where: Node) -> Any:
+        """An operand of a number of sizes."""
+        return column[0] if type(column[0]) in (float, bool) else self._merged(column, where, [])
+
+    def _call(self, kind: str, given: list[Any], value: Any, where: Node) -> Node:
         with self.graph.inserting_before(where):
-            made = self.graph.call_function(function_of("sym_not" if condition.sign == "not" else condition.sign), tuple(given))
-        made.meta["val"] = condition.value
+            made = self.graph.call_function(function_of(kind), tuple(given))
+        made.meta["val"] = value
         made.meta["symbolic_value"] = None
         return made
+
+    def _condition(self, condition: SymBool, where: Node, row: list[Any] | None = None) -> Node | bool:
+        """A node that computes a bool of sizes. `row` has those of all recordings."""
+        if row is None:
+            given = [self._operand(o, where) for o in condition.operands]
+        else:
+            given = [self._number(list(column), where) for column in zip(*(c.operands for c in row))]
+        if not any(isinstance(v, Node) for v in given):
+            return condition.value
+        return self._call("sym_not" if condition.sign == "not" else condition.sign, given, condition.value, where)
 
     def _combined(self, values: tuple[int, ...]) -> tuple | None:
         """A product of two sizes, or a multiple of a size with a constant added."""
@@ -259,8 +310,8 @@ class _Merger:
             if len({numbers[i].get(v) if isinstance(v, Node) else None for i, v in enumerate(values)}) > 1:
                 raise StructureError(f"an argument of {where} is another value for other sizes")
             return first
-        if type(first) is SymBool and all(type(v) is SymBool for v in values):
-            return self._condition(first, where)
+        if any(type(v) in (SymBool, RecordedFloat) for v in values):
+            return self._symbolic(values, where)
         if isinstance(first, RecordedSize) or type(first) is int:
             plain = tuple(map(value_of, values))
             if isinstance(first, RecordedSize) and not is_polynomial(first) and self._is_logged(first):
@@ -279,6 +330,8 @@ class _Merger:
         if isinstance(first, slice):
             parts = [self._merged([getattr(v, p) for v in values], where, numbers) for p in ("start", "stop", "step")]
             return slice(*parts)
+        if type(first) is float and len(set(values)) > 1 and (found := self._of_size(values, where)) is not None:
+            return found
         if any(v != first and not (v != v and first != first) for v in values):
             raise StructureError(f"an argument of {where} is {first!r} and {next(v for v in values if v != first)!r} for other sizes")
         return first
@@ -366,8 +419,12 @@ def violated_guards(
     if len({len(log) for log in logs}) > 1 and not any(g.outcome != h.outcome for row in zip(*logs) for g, h in [(row[0], r) for r in row]):
         return [ViolatedGuard("comparisons of sizes, of which there are more for some sizes than for others")]
     for row in zip(*logs):
-        values = tuple(g.left - g.right for g in row)
         first = row[0]
+        if first.operands and first.relation != "constant" and all(g.outcome == first.outcome for g in row):
+            if not _float_holds(row, samples, ranges):
+                found.append(ViolatedGuard(first.text))
+            continue
+        values = tuple(g.left - g.right for g in row)
         if any(g.relation != first.relation for g in row):
             found.append(ViolatedGuard(first.text))
             break
@@ -383,6 +440,20 @@ def violated_guards(
         if not holds(relation, difference := fitted(values, samples), values, ranges):
             found.append(ViolatedGuard(first.text, relation, difference))
     return list({g.text: g for g in found}.values())
+
+
+def _float_holds(row: tuple[Any, ...], samples: list[dict[str, int]], ranges: dict[str, tuple[int, int | None]]) -> bool:
+    """Whether a comparison of floats has its outcome for all sizes within the ranges."""
+    columns = list(zip(*(g.operands for g in row)))
+    if any(g.relation != row[0].relation for g in row) or any(len({text_of(v) for v in column}) > 1 for column in columns):
+        return False
+
+    def of_ints(values: tuple[int, ...]) -> tuple[float, float]:
+        found = fitted(values, samples)
+        return (-math.inf, math.inf) if found is None else found.bounds(ranges)
+
+    sides = [bounds_of(column, of_ints) for column in columns]
+    return holds_between(row[0].relation, row[0].outcome, *sides)
 
 
 def sample_points(symbols: list[Symbol], low: int) -> list[dict[str, int]]:
@@ -401,5 +472,20 @@ def sample_points(symbols: list[Symbol], low: int) -> list[dict[str, int]]:
                 value = s.high if k == count - 1 else base + (value - base) % max(s.high - base + 1, 1)
             point[s.name] = value
         points.append(point)
+    points += _within([{**points[0], s.name: max(s.low, low, 2) + k} for s in symbols for k in (0, 1)], symbols)
     unique = {tuple(p.items()): p for p in points}
     return list(unique.values())
+
+
+def points_near_constants(symbols: list[Symbol], log: Any, low: int) -> list[dict[str, int]]:
+    """Points at which quotients and remainders of sizes and the constants that a function computes with change."""
+    hints = {s.name: s.hint for s in symbols}
+    recipes = [size.recipe for size in log.expressions if size.recipe[0] in ("//", "%")]
+    constants = list(dict.fromkeys(abs(o) for recipe in recipes for o in recipe[1:] if type(o) is int))[:4]
+    points = [{**hints, s.name: n} for c in constants for n in (c - 1, c, c + 1, 2 * c - 1) if low <= n < 1 << 40 for s in symbols]
+    return _within(points, symbols)
+
+
+def _within(points: list[dict[str, int]], symbols: list[Symbol]) -> list[dict[str, int]]:
+    """The points whose sizes are in the ranges of the symbols."""
+    return [p for p in points if all(s.low <= p[s.name] and (s.high is None or p[s.name] <= s.high) for s in symbols)]

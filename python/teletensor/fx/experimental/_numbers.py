@@ -15,8 +15,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from ..._symbolic_bool import SymBool
 from ._size_fit import NEGATED, Expression
-from ._sizes import RecordedSize
+from ._sizes import RecordedFloat, RecordedSize
 from .symbolic_shapes import GuardOnDataDependentSymNode
 
 COMPARISONS: dict[str, Callable] = {
@@ -250,7 +251,9 @@ for _name in (
 
 def value_of(value: Any) -> Any:
     """The number in this recording."""
-    return value.value if type(value) is Number else value.plain() if type(value) is RecordedSize else value
+    if type(value) in (Number, RecordedFloat, SymBool):
+        return value.value
+    return value.plain() if type(value) is RecordedSize else value
 
 
 def operands_of(value: Any) -> list[Any]:

@@ -29,7 +29,7 @@ from ._aten_names import in_aten
 from ._number_mode import number_mode
 from ._numbers import Condition, is_number, value_of
 from ._recorded import GradientsRequestedError, RecordedTensor
-from ._sizes import RecordedSize, SizeLog
+from ._sizes import RecordedFloat, RecordedSize, SizeLog, passed
 from ._unbacked import DYNAMIC
 
 
@@ -237,6 +237,8 @@ class Recording(TorchDispatchMode):
         """Adds a call to the graph."""
         self._add_mode_change()
         node = self.graph.create_node("call_function", target, args, kwargs, getattr(target, "_opname", None))
+        if self.log is not None:
+            self.log.calls.append(node)
         if self.unbacked is not None:
             self.unbacked.check_reads()
             self.unbacked.check_count(node)
@@ -260,11 +262,17 @@ class Recording(TorchDispatchMode):
         if isinstance(value, (list, tuple)):
             items = [self.argument(v) for v in value]
             return items if isinstance(value, list) or type(value) is not tuple else tuple(items)
-        if type(value) in (Condition, SymBool):
-            return bool(value)
+        if self.log is not None and self.log.passed:
+            value = passed(self.log, value)
+        if type(value) in (Condition, SymBool, RecordedFloat):
+            return value if self.takes_numbers_of_sizes() and type(value) is not Condition else plain_number(value)
         if is_number(value):
             return value.owner.node_of(self, value)
         return value_of(value)
+
+    def takes_numbers_of_sizes(self) -> bool:
+        """Whether arguments of nodes may be floats and bools of sizes, which merge() replaces by nodes."""
+        return self.outer is None and self.log is not None and self.log.unbacked is None
 
     def result(self, node: Node, values: Any, device: Any) -> Any:
         """The results of a call as recorded tensors; a node for each of several."""
@@ -358,8 +366,9 @@ class Recording(TorchDispatchMode):
             func, args, kwargs = renamed
         rule = self.rule_of(func)
         if rule is not None:
+            given, named = tree_map(self._with_floats, (args, kwargs)) if self.log is not None and self.log.passed else (args, kwargs)
             with self, self.within(func):
-                result = rule(*args, **kwargs)
+                result = rule(*given, **named)
             if result is not NotImplemented:
                 return result
         leaves = [t for t in tensors_in([*args, *kwargs.values()])]
@@ -464,6 +473,9 @@ class Recording(TorchDispatchMode):
                 raise self.failed(DynamicSizesError(text))
         return operator.call(values, None if into is None else [self._unwrapped(t) for t in into])
 
+    def _with_floats(self, value: Any) -> Any:
+        return passed(self.log, value) if type(value) is float else value
+
     def _note_write(self) -> None:
         """What depends on values of tensors may differ from what it was before."""
         if self.unbacked is not None:
@@ -475,6 +487,17 @@ class Recording(TorchDispatchMode):
         if isinstance(value, list):
             return [self._unwrapped(v) for v in value]
         return tuple(map(self._unwrapped, value)) if type(value) is tuple else value_of(value)
+
+
+def plain_number(value: Any) -> Any:
+    """The number or bool, which runs are required to have."""
+    return bool(value) if type(value) in (Condition, SymBool) else float(value) if type(value) is RecordedFloat else value
+
+
+def with_plain_numbers(graph: Graph) -> None:
+    """Puts the values of floats and bools of sizes in their place in a graph, and requires them of its runs."""
+    for node in graph.nodes:
+        node.args, node.kwargs = tree_map(plain_number, (node.args, node.kwargs))
 
 
 def _refuse_backward(_gradients: list, _create_graph: bool) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from ..._C import Tensor
 from ..._higher_order_ops import control
 from ..._higher_order_ops._operator import OPERATORS, HigherOrderOperator
+from ..._symbolic_bool import SymBool
 from ..._torch_c_compat import _set_grad_enabled
 from ...utils import _pytree as pytree
 from ..graph import Graph
@@ -100,7 +101,7 @@ def _results(outer: Recording, node: Node, part: _Part) -> Any:
 
 
 def _cond(outer: Recording, pred: Any, true_fn: Callable, false_fn: Callable, operands: Any) -> Any:
-    if not isinstance(pred, Tensor):
+    if not isinstance(pred, Tensor) and not (type(pred) is SymBool and outer.takes_numbers_of_sizes()):
         return (true_fn if pred else false_fn)(*operands)
     leaves, spec = pytree.tree_flatten(tuple(operands))
     flat = lambda f: lambda *values: f(*pytree.tree_unflatten(list(values), spec))  # noqa: E731

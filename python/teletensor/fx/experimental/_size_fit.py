@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -97,6 +98,30 @@ def fitted(values: Sequence[int], samples: list[dict[str, int]]) -> Expression |
                 for offset in range(-16, 64):
                     if all(v == (factor * s[name] + offset) // divisor for v, s in zip(values, samples)):
                         return Expression({(name,): factor, (): offset}, divisor)
+    return None
+
+
+_LEAST_SAMPLES = 5
+_INVERSES: dict[str, tuple[Callable, Callable]] = {
+    "/": (operator.truediv, lambda v, n: v * n), "*": (operator.mul, lambda v, n: v / n),
+    "+": (operator.add, lambda v, n: v - n), "-": (operator.sub, lambda v, n: v + n),
+}  # fmt: skip
+
+
+def float_of_size(values: Sequence[float], sizes: Sequence[int]) -> tuple[str, float] | None:
+    """The operation and the float c such that c <operation> size has exactly these values; None if there is none."""
+    if len(set(sizes)) < _LEAST_SAMPLES or 0 in sizes or not all(map(math.isfinite, values)):
+        return None
+    for kind, (function, inverse) in _INVERSES.items():
+        near = inverse(values[0], sizes[0])
+        candidates = [float(f"{near:.{digits}g}") for digits in (6, 12, 15)] + [near]
+        for direction in (-math.inf, math.inf):
+            following = near
+            for _ in range(3):
+                candidates.append(following := math.nextafter(following, direction))
+        for constant in candidates:
+            if all(function(constant, float(n)) == v for v, n in zip(values, sizes)):
+                return kind, constant
     return None
 
 

@@ -1,12 +1,16 @@
-"""RecordedSize: a size of a recorded tensor, which remembers how it was computed and what the program asked about it."""
+"""RecordedSize and RecordedFloat: numbers of a recording that depend on sizes.
+
+They remember how they were computed, and what the program asked about them.
+"""
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..._C import SymInt
+from ..._C import OverridableFunction, SymInt
 from ..._symbolic_bool import SymBool
 
 
@@ -17,10 +21,11 @@ class Guard(NamedTuple):
     """
 
     relation: str
-    left: int
-    right: int
+    left: Any
+    right: Any
     outcome: bool
     text: str
+    operands: tuple = ()  # the numbers that were compared, if they are floats
 
 
 class SizeLog:
@@ -35,6 +40,8 @@ class SizeLog:
         self.guards: list[Guard] = []
         self.choices: list[SymBool] = []
         self.unbacked = unbacked
+        self.calls: list[Any] = []  # the nodes that were recorded as calls
+        self.passed: list[dict[tuple[type, Any], Any]] = []  # per call of a function in C: numbers among its arguments, by value
 
 
 class RecordedSize(int):
@@ -65,16 +72,22 @@ class RecordedSize(int):
 
     def compared(self, relation: str, other: int) -> bool:
         """The outcome of a comparison with an int, as a guard."""
-        outcome = _RELATIONS[relation](value_of(self), value_of(other))
-        self.log.guards.append(guard_of(relation, self, other, outcome))
-        return outcome
+        return _required(self.log, relation, self, other)
+
+    def as_float(self) -> Any:
+        """torch.sym_float(self)."""
+        return RecordedFloat.of(self.log, "sym_float", self)
+
+    def call_function(self, func: Callable, args: tuple, kwargs: dict) -> Any:
+        """A call of a function of tensors, among whose arguments are floats or bools of this recording."""
+        return call_with_values(self.log, func, args, kwargs)
+
+    def __sym_sqrt__(self) -> Any:
+        return RecordedFloat.of(self.log, "sym_sqrt", self.as_float())
 
     def chosen(self, condition: SymBool, t: Any, f: Any) -> RecordedSize | int:
         """torch.sym_ite(condition, t, f) in the recording of this size."""
-        if not all(type(v) in (int, RecordedSize) for v in (t, f)):
-            return t if condition else f
-        self.log.choices.append(condition)
-        return RecordedSize.of(value_of(t if condition.value else f), ("sym_ite", condition, t, f), self.log)
+        return _chosen(self.log, condition, t, f)
 
     def _extremum(self, kind: str, function: Callable, other: Any) -> RecordedSize:
         self.log.choices.append(SymBool.of(">=", self, other))
@@ -129,19 +142,235 @@ class RecordedSize(int):
     def __deepcopy__(self, memo: dict) -> RecordedSize:
         return self
 
-    def __truediv__(self, other: Any) -> float:
-        if _is_unbacked(other):
-            return NotImplemented
-        return self._specialised() / _plain(other)
+    def __truediv__(self, other: Any) -> Any:
+        return _float_result(self.log, "/", self, other)
 
-    def __rtruediv__(self, other: Any) -> float:
-        return other / self._specialised()
+    def __rtruediv__(self, other: Any) -> Any:
+        return _float_result(self.log, "/", other, self)
 
     def __pow__(self, other: Any, modulo: Any = None) -> Any:
+        if modulo is None and type(other) is int and 0 <= other <= 8 and self.log.unbacked is None:
+            return RecordedSize.of(self.plain() ** other, ("**", self, other), self.log)
+        if modulo is None and (type(other) is float or type(other) is int and other < 0):
+            return _float_result(self.log, "**", self, float(other))
         return pow(self._specialised(), other, modulo)
 
     def __rpow__(self, other: Any) -> Any:
+        if type(other) is float and other > 0:
+            return _float_result(self.log, "**", other, self)
         return other ** self._specialised()
+
+
+class RecordedFloat:
+    """A float that was computed from sizes: an operation and its operands.
+
+    Functions in C receive its value as an argument, and the node of the call receives the RecordedFloat. It is no float, so that they
+    cannot read the value otherwise without a guard that it is the same in all runs.
+    """
+
+    def __init__(self, value: float, recipe: tuple, log: SizeLog) -> None:
+        self.value, self.recipe, self.log = value, recipe, log
+
+    @staticmethod
+    def of(log: SizeLog, kind: str, *operands: Any) -> Any:
+        """The result of an operation; a plain float, which all runs are required to have, together with numbers of values of tensors."""
+        if log.unbacked is not None:
+            return FLOAT_OPERATIONS[kind](*map(_plain, operands))
+        found = FLOAT_OPERATIONS[kind](*map(value_of, operands))
+        if type(found) is not float:  # a root of a negative number
+            return FLOAT_OPERATIONS[kind](*map(_plain, operands))
+        return RecordedFloat(found, (kind, *operands), log)
+
+    @property
+    def __class__(self) -> type:  # for isinstance(); functions in C see that it is no float
+        return float
+
+    def plain(self) -> float:
+        """The value, without a guard."""
+        return self.value
+
+    def as_float(self) -> RecordedFloat:
+        """torch.sym_float(self)."""
+        return self
+
+    def compared(self, relation: str, other: Any) -> bool:
+        """The outcome of a comparison with a number, as a guard."""
+        return _required(self.log, relation, self, other)
+
+    def chosen(self, condition: SymBool, t: Any, f: Any) -> Any:
+        """torch.sym_ite(condition, t, f) in the recording of this float."""
+        return _chosen(self.log, condition, t, f)
+
+    def _specialised(self) -> float:
+        self.log.guards.append(Guard("constant", self.value, 0, True, f"{text_of(self)} == {self.value}"))
+        return self.value
+
+    def _whole(self, kind: str, function: Callable) -> RecordedSize:
+        return RecordedSize.of(function(self.value), (kind, self), self.log)
+
+    def __round__(self, *digits: Any) -> Any:
+        return round(self._specialised(), *digits) if digits and digits[0] is not None else self._whole("round", round)
+
+    def __ceil__(self) -> RecordedSize:
+        return self._whole("ceil", math.ceil)
+
+    def __floor__(self) -> RecordedSize:
+        return self._whole("floor", math.floor)
+
+    def __trunc__(self) -> RecordedSize:
+        return self._whole("trunc", math.trunc)
+
+    def call_function(self, func: Callable, args: tuple, kwargs: dict) -> Any:
+        """A call of a function of tensors, among whose arguments are floats or bools of this recording."""
+        return call_with_values(self.log, func, args, kwargs)
+
+    def __sym_sqrt__(self) -> Any:
+        return RecordedFloat.of(self.log, "sym_sqrt", self)
+
+    def __float__(self) -> float:
+        return self._specialised()
+
+    def __int__(self) -> int:
+        return int(self.__trunc__())
+
+    def __bool__(self) -> bool:
+        return self.compared("!=", 0.0)
+
+    def __neg__(self) -> Any:
+        return RecordedFloat.of(self.log, "neg", self)
+
+    def __pos__(self) -> RecordedFloat:
+        return self
+
+    def __abs__(self) -> Any:
+        return RecordedFloat.of(self.log, "abs", self)
+
+    def __hash__(self) -> int:
+        return hash(self._specialised())
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec)
+
+    def __reduce__(self) -> tuple:
+        return float, (self.value,)
+
+    def __copy__(self) -> RecordedFloat:
+        return self
+
+    def __deepcopy__(self, memo: dict) -> RecordedFloat:
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or not hasattr(float, name):
+            raise AttributeError(f"'float' object has no attribute '{name}'")
+        return getattr(self._specialised(), name)
+
+    def __torch_function__(self, func: Any, _types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        return call_with_values(self.log, func, args, kwargs or {})
+
+
+FLOAT_OPERATIONS: dict[str, Callable] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
+    "**": operator.pow, "neg": operator.neg, "abs": abs, "sym_float": float, "sym_sqrt": math.sqrt,
+}  # fmt: skip
+
+
+def _float_result(log: SizeLog, kind: str, a: Any, b: Any) -> Any:
+    """The float that an operation of numbers gives, one of which is a RecordedSize or RecordedFloat."""
+    if _is_unbacked(a) or _is_unbacked(b):
+        return NotImplemented
+    numbers = [int(v) if type(v) is bool else v for v in (a, b)]
+    if any(type(v) not in (int, float, RecordedSize, RecordedFloat) for v in numbers):
+        return NotImplemented
+    if not (kind == "/" and all(type(v) in (int, RecordedSize) for v in numbers)):
+        numbers = [v.as_float() if type(v) is RecordedSize else float(v) if type(v) is int else v for v in numbers]
+    return RecordedFloat.of(log, kind, *numbers)
+
+
+def _float_arithmetic(kind: str, is_reflected: bool) -> Callable:
+    return lambda self, other: _float_result(self.log, kind, *((other, self) if is_reflected else (self, other)))
+
+
+for _kind, _name in (
+    ("+", "add"), ("-", "sub"), ("*", "mul"), ("/", "truediv"), ("//", "floordiv"), ("%", "mod"), ("**", "pow"),
+):  # fmt: skip
+    setattr(RecordedFloat, f"__{_name}__", _float_arithmetic(_kind, False))
+    setattr(RecordedFloat, f"__r{_name}__", _float_arithmetic(_kind, True))
+
+
+def _float_comparison(relation: str) -> Callable:
+    def compare(self: RecordedFloat, other: Any) -> Any:
+        if _is_unbacked(other) or type(other) not in (bool, int, float, RecordedSize, RecordedFloat):
+            return NotImplemented
+        number = other.as_float() if type(other) is RecordedSize else float(other) if type(other) is bool else other
+        return SymBool.of(relation, self, number)
+
+    return compare
+
+
+def _required(log: SizeLog, relation: str, left: Any, right: Any) -> bool:
+    outcome = _RELATIONS[relation](value_of(left), value_of(right))
+    log.guards.append(guard_of(relation, left, right, outcome))
+    return outcome
+
+
+def _chosen(log: SizeLog, condition: SymBool, t: Any, f: Any) -> Any:
+    compared = [v for c in condition.comparisons() for v in c.operands]
+    if not all(type(v) in (int, RecordedSize) for v in (t, f, *compared)):
+        return t if condition else f
+    log.choices.append(condition)
+    return RecordedSize.of(value_of(t if condition.value else f), ("sym_ite", condition, t, f), log)
+
+
+# ---- Calls
+
+
+def call_with_values(log: SizeLog, func: Any, args: tuple, kwargs: dict) -> Any:
+    """Calls a function of tensors. One in C receives values instead of floats and bools of the recording, which passed() restores."""
+    if type(func) is OverridableFunction:
+        count = len(log.calls)
+        try:
+            return func.__wrapped__(*args, **kwargs)
+        except TypeError as e:  # it passes its arguments to the engine
+            if "RecordedFloat" not in str(e) or len(log.calls) > count:
+                raise
+        func = func.__wrapped__
+    found: dict[tuple[type, Any], Any] = {}
+
+    def plain(value: Any) -> Any:
+        if type(value) in (RecordedFloat, SymBool):
+            number = value_of(value)
+            other = found.setdefault((type(number), number), value)
+            if text_of(other) != text_of(value):  # nothing distinguishes them in the call
+                _ = (bool(other), bool(value)) if type(value) is SymBool else other.compared("==", value)
+            return number
+        if type(value) in (list, tuple):
+            return type(value)(map(plain, value))
+        return {k: plain(v) for k, v in value.items()} if type(value) is dict else value
+
+    args, kwargs = plain(args), plain(kwargs)
+    log.choices += [v for v in found.values() if type(v) is SymBool]
+    log.passed.append(found)
+    try:
+        return func(*args, **kwargs)
+    finally:
+        log.passed.pop()
+
+
+def passed(log: SizeLog, value: Any) -> Any:
+    """The float or bool of the recording that the running call has received as this value; otherwise the value."""
+    if type(value) not in (float, bool) or not log.passed:
+        return value
+    return log.passed[-1].get((type(value), value), value)
 
 
 CHOICES = frozenset({"sym_ite", "sym_max", "sym_min"})  # kinds of sizes that are one of their operands
@@ -153,18 +382,19 @@ def _is_unbacked(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    return value._specialised() if isinstance(value, RecordedSize) else value
+    return value._specialised() if type(value) in (RecordedSize, RecordedFloat) else value
 
 
 def value_of(value: Any) -> Any:
     """The number or bool, without a guard."""
-    return value.plain() if isinstance(value, RecordedSize) else value.value if type(value) is SymBool else value
+    return value.plain() if isinstance(value, RecordedSize) else value.value if type(value) in (SymBool, RecordedFloat) else value
 
 
 def guard_of(relation: str, left: Any, right: Any, outcome: bool) -> Guard:
     """The guard that a comparison has an outcome."""
     text = f"{text_of(left)} {relation} {text_of(right)}"
-    return Guard(relation, value_of(left), value_of(right), outcome, text if outcome else f"not ({text})")
+    operands = (left, right) if any(type(value_of(v)) is float for v in (left, right)) else ()
+    return Guard(relation, value_of(left), value_of(right), outcome, text if outcome else f"not ({text})", operands)
 
 
 def guards_of(condition: SymBool) -> list[Guard]:
@@ -186,10 +416,10 @@ def text_of(value: Any) -> str:
         parts = [text_of(o) if value.sign in _RELATIONS or type(o) is not SymBool else f"({text_of(o)})" for o in value.operands]
         sign = {"and": "&", "or": "|", "eq": "==", "xor": "!="}.get(value.sign, value.sign)
         return f"not {parts[0]}" if sign == "not" else f" {sign} ".join(parts)
-    if not isinstance(value, RecordedSize):
+    if type(value) not in (RecordedSize, RecordedFloat):
         return str(value)
     kind, *operands = value.recipe
-    if kind in CHOICES:
+    if kind in CHOICES or kind in _CALLED:
         return f"{kind}({', '.join(map(text_of, operands))})"
     if kind == "size":
         return f"{operands[0]}.size()[{operands[1]}]"
@@ -197,12 +427,13 @@ def text_of(value: Any) -> str:
         return str(operands[0])
     if kind == "neg":
         return f"-({text_of(operands[0])})"
-    compound = [isinstance(o, RecordedSize) and o.recipe[0] not in ("size", "input") for o in operands]
+    compound = [type(o) in (RecordedSize, RecordedFloat) and o.recipe[0] not in ("size", "input", *_CALLED) for o in operands]
     left, right = (f"({text_of(o)})" if c else text_of(o) for o, c in zip(operands, compound))
     return f"{left} {kind} {right}"
 
 
-_RELATIONS = {"==": int.__eq__, "!=": int.__ne__, "<": int.__lt__, "<=": int.__le__, ">": int.__gt__, ">=": int.__ge__}
+_RELATIONS = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+_CALLED = frozenset({"abs", "ceil", "floor", "round", "sym_float", "sym_sqrt", "trunc"})  # kinds that are written as calls
 ARITHMETIC: dict[str, Callable] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
 }  # fmt: skip
@@ -211,10 +442,12 @@ ARITHMETIC: dict[str, Callable] = {
 def _compared(relation: str, left: RecordedSize, right: Any) -> Any:
     if _is_unbacked(right):
         return NotImplemented
-    if not isinstance(right, int):
-        if isinstance(right, float):
-            return getattr(float, _RELATIONS[relation].__name__)(left.__float__(), right)
+    if type(right) is RecordedFloat:
+        return SymBool.of(relation, left.as_float(), right)
+    if not isinstance(right, (int, float)):
         return NotImplemented
+    if isinstance(right, float) and left.log.unbacked is not None:
+        return _RELATIONS[relation](left.__float__(), right)
     return SymBool.of(relation, left, right)
 
 
@@ -225,10 +458,8 @@ def _arithmetic(symbol: str, reflected: bool) -> Callable:
         if _is_unbacked(other):
             return NotImplemented
         if isinstance(other, bool) or not isinstance(other, int):
-            if isinstance(other, float):
-                number = self.__float__()
-                return function(other, number) if reflected else function(number, other)
-            return NotImplemented
+            operands = (other, self) if reflected else (self, other)
+            return NotImplemented if isinstance(other, bool) else _float_result(self.log, symbol, *operands)
         a, b = (other, self) if reflected else (self, other)
         return RecordedSize.of(function(value_of(a), value_of(b)), (symbol, a, b), self.log)
 
@@ -239,7 +470,10 @@ for _symbol, _name in (("+", "add"), ("-", "sub"), ("*", "mul"), ("//", "floordi
     setattr(RecordedSize, f"__{_name}__", _arithmetic(_symbol, False))
     setattr(RecordedSize, f"__r{_name}__", _arithmetic(_symbol, True))
 for _symbol, _function in _RELATIONS.items():
-    setattr(RecordedSize, _function.__name__, lambda self, other, relation=_symbol: _compared(relation, self, other))
+    setattr(RecordedSize, f"__{_function.__name__}__", lambda self, other, relation=_symbol: _compared(relation, self, other))
+    setattr(RecordedFloat, f"__{_function.__name__}__", _float_comparison(_symbol))
+
+
 def _of_number(name: str) -> Callable:
     method = getattr(int, name)
     return lambda self, *args: method(self._specialised(), *map(_plain, args))
@@ -252,3 +486,56 @@ for _name in (
 ):  # fmt: skip
     setattr(RecordedSize, _name, _of_number(_name))
 RecordedSize.__neg__ = lambda self: RecordedSize.of(-self.plain(), ("neg", self), self.log)
+
+
+# ---- Ranges of floats
+
+Interval = tuple[float, float]
+_EVERYTHING: Interval = (-math.inf, math.inf)
+
+
+def bounds_of(column: tuple[Any, ...], of_ints: Callable[[tuple[int, ...]], Interval]) -> Interval:
+    """Bounds of a number for all sizes, by interval arithmetic on its operations.
+
+    Args:
+        column: the number in several recordings, in which it was computed in the same way.
+        of_ints: bounds of a size by its values in the recordings.
+    """
+    first = column[0]
+    if type(first) is not RecordedFloat:
+        values = tuple(map(value_of, column))
+        return of_ints(values) if type(values[0]) is int else (values[0], values[0]) if values[0] == values[0] else _EVERYTHING
+    operands = [bounds_of(part, of_ints) for part in zip(*(v.recipe[1:] for v in column))]
+    low, high = _interval(first.recipe[0], *operands)
+    return math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
+
+
+def _interval(kind: str, a: Interval, b: Interval = (0.0, 0.0)) -> Interval:
+    if kind in ("neg", "-"):
+        a, b = ((0.0, 0.0), a) if kind == "neg" else (a, b)
+        return a[0] - b[1], a[1] - b[0]
+    if kind == "sym_float":
+        return a
+    if kind == "+":
+        return a[0] + b[0], a[1] + b[1]
+    if kind == "abs":
+        return (0.0 if a[0] <= 0 <= a[1] else min(abs(a[0]), abs(a[1]))), max(abs(a[0]), abs(a[1]))
+    if kind == "sym_sqrt" and a[0] >= 0:
+        return math.sqrt(a[0]) * (1 - 1e-15), math.sqrt(a[1]) * (1 + 1e-15)
+    is_power = kind == "**" and b[0] == b[1] and a[0] > 0
+    if kind == "/" and (b[0] > 0 or b[1] < 0) or kind == "*" or is_power:
+        try:
+            ends = [FLOAT_OPERATIONS[kind](float(x), float(y)) for x in a for y in b]
+        except (ArithmeticError, ValueError):  # too large, for example
+            return _EVERYTHING
+        ends = [e * (1 + d) for e in ends for d in (-1e-15, 1e-15)] if is_power else ends
+        return _EVERYTHING if any(e != e for e in ends) else (min(ends), max(ends))
+    return _EVERYTHING
+
+
+def holds_between(relation: str, outcome: bool, left: Interval, right: Interval) -> bool:
+    """Whether a comparison has the outcome for all numbers within the bounds of its sides."""
+    (a, b), (c, d) = left, right
+    always = {"<": b < c, "<=": b <= c, ">": a > d, ">=": a >= d, "==": a == b == c == d, "!=": b < c or a > d}
+    never = {"<": a >= d, "<=": a > d, ">": b <= c, ">=": b < c, "==": always["!="], "!=": always["=="]}
+    return (always if outcome else never)[relation]

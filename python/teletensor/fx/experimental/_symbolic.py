@@ -21,9 +21,9 @@ from ._large_sizes import FAILED, GUARDED, SAME, SIZES, UNNOTICED, Arguments, cl
 from ._merge import Captured, StructureError, Symbol, merge, same_tensor
 from ._numbers import Condition, is_number
 from ._recorded import GradientsRequestedError
-from ._recording import DynamicSizesError, Recording
+from ._recording import DynamicSizesError, Recording, plain_number, with_plain_numbers
 from ._size_fit import fitted
-from ._sizes import SizeLog, value_of
+from ._sizes import RecordedSize, SizeLog, value_of
 from ._unbacked import Values
 from ._unbacked_plan import Plan
 from .symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
@@ -395,7 +395,8 @@ def _symbolic_graph(what: tuple, plan: Plan | None) -> GraphModule:
         values = made.recording.unbacked
         values.describe()
         symbols = [*symbols, *(Symbol(plan.name(k), v, *plan.ranges()[f"u{k}"], "unbacked") for k, v in enumerate(values.values))]
-    outputs = [value_of(o) for o in made.outputs]
+    outputs = [plain_number(value_of(o) if isinstance(o, RecordedSize) else o) for o in made.outputs]
+    with_plain_numbers(made.recording.graph)
     made.recording.graph.output(pytree.tree_unflatten(outputs, made.out_spec))
     return _module(made.recording.root, made.recording, args, symbols, leaves)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import random
 from collections.abc import Callable
@@ -30,10 +31,17 @@ _OPERATIONS: dict[str, Callable] = {
 }  # fmt: skip
 
 
+_FLOAT_OPERATIONS: dict[str, Callable] = {
+    "abs": abs, "ceil": math.ceil, "floor": math.floor, "round": round, "trunc": math.trunc, "**": operator.pow,
+}  # fmt: skip
+
+
 def function_of(kind: str) -> Callable:
     """The function that computes a number of a recipe in the graph, or the operation of a SymBool."""
     if kind in _OPERATIONS:
         return _OPERATIONS[kind]
+    if kind in _FLOAT_OPERATIONS:
+        return _FLOAT_OPERATIONS[kind]
     if kind == "float" or kind.startswith("sym_"):
         import teletensor
 

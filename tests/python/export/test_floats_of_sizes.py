@@ -1,0 +1,202 @@
+# ruff: noqa: E501
+"""Floats and bools that a function computes from sizes are values of the graphs of make_fx and torch.export."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+# Functions of x (4, 6) with the lines of PyTorch's graph, of make_fx with the names of the results' sizes.
+TEXTS = {
+    "head size": (lambda t, x: (x @ x.t() * x.shape[-1] ** -0.5).softmax(-1), [
+        "sym_size_int = torch.ops.aten.sym_size.int(x_1, 1)", "t = torch.ops.aten.t.default(x_1)", "mm = torch.ops.aten.mm.default(x_1, t)",
+        "sym_float = torch.sym_float(sym_size_int)", "pow_1 = sym_float ** -0.5", "mul = torch.ops.aten.mul.Tensor(mm, pow_1)",
+        "_softmax = torch.ops.aten._softmax.default(mul, -1, False)",
+    ]),
+    "root": (lambda t, x: x * (x.shape[0] ** 0.5), [
+        "sym_size_int = torch.ops.aten.sym_size.int(x_1, 0)", "sym_float = torch.sym_float(sym_size_int)", "pow_1 = sym_float ** 0.5",
+        "mul = torch.ops.aten.mul.Tensor(x_1, pow_1)",
+    ]),
+    "inverse": (lambda t, x: x * (1.0 / x.size(1)), [
+        "sym_size_int = torch.ops.aten.sym_size.int(x_1, 1)", "sym_float = torch.sym_float(sym_size_int)", "truediv = 1.0 / sym_float",
+        "mul = torch.ops.aten.mul.Tensor(x_1, truediv)",
+    ]),
+    "mean": (lambda t, x: x.sum(0) / x.size(0), [
+        "sym_size_int = torch.ops.aten.sym_size.int(x_1, 0)", "sum_1 = torch.ops.aten.sum.dim_IntList(x_1, [0])",
+        "div = torch.ops.aten.div.Tensor(sum_1, sym_size_int)",
+    ]),
+    "sum": (lambda t, x: x + x.shape[0] * 0.1, [
+        "sym_size_int = torch.ops.aten.sym_size.int(x_1, 0)", "sym_float = torch.sym_float(sym_size_int)", "mul = sym_float * 0.1",
+        "add = torch.ops.aten.add.Tensor(x_1, mul)",
+    ]),
+    "label smoothing": (lambda t, x: x * 0.9 + 0.1 / x.shape[-1], [
+        "sym_size_int = torch.ops.aten.sym_size.int(x_1, 1)", "mul = torch.ops.aten.mul.Tensor(x_1, 0.9)",
+        "sym_float = torch.sym_float(sym_size_int)", "truediv = 0.1 / sym_float", "add = torch.ops.aten.add.Tensor(mul, truediv)",
+    ]),
+    "arange": (lambda t, x: t.arange(0, x.shape[1] / 2, 0.5), [
+        "sym_size_int = torch.ops.aten.sym_size.int(x_1, 1)", "truediv = sym_size_int / 2",
+        "arange = torch.ops.aten.arange.start_step(0, truediv, 0.5)",
+    ]),
+    "full": (lambda t, x: t.full((3,), x.shape[0] / 2), [
+        "sym_size_int = torch.ops.aten.sym_size.int(x_1, 0)", "truediv = sym_size_int / 2", "full = torch.ops.aten.full.default([3], truediv)",
+    ]),
+    "positions": (lambda t, x: x * t.exp(t.arange(0, x.shape[1]) * (-math.log(10000.0) / x.shape[1])), [
+        "sym_size_int = torch.ops.aten.sym_size.int(x_1, 1)", "arange = torch.ops.aten.arange.start(0, sym_size_int)",
+        "sym_float = torch.sym_float(sym_size_int)", "truediv = -9.210340371976184 / sym_float", "mul = torch.ops.aten.mul.Tensor(arange, truediv)",
+        "exp = torch.ops.aten.exp.default(mul)", "mul_1 = torch.ops.aten.mul.Tensor(x_1, exp)",
+    ]),
+    "root of torch": (lambda t, x: x / t.sym_sqrt(x.shape[-1]), [
+        "sym_size_int = torch.ops.aten.sym_size.int(x_1, 1)", "sym_float = torch.sym_float(sym_size_int)",
+        "sym_sqrt = torch.sym_sqrt(sym_float)", "div = torch.ops.aten.div.Tensor(x_1, sym_sqrt)",
+    ]),
+    "clamp": (lambda t, x: x.clamp(max=x.shape[0] * 0.25), [
+        "sym_size_int = torch.ops.aten.sym_size.int(x_1, 0)", "sym_float = torch.sym_float(sym_size_int)", "mul = sym_float * 0.25",
+        "clamp = torch.ops.aten.clamp.default(x_1, None, mul)",
+    ]),
+    "ceil": (lambda t, x: x[: math.ceil(x.shape[0] / 2)], [
+        "sym_size_int = torch.ops.aten.sym_size.int(x_1, 0)", "truediv = sym_size_int / 2", "ceil = math_ceil(truediv)",
+        "slice_1 = torch.ops.aten.slice.Tensor(x_1, 0, 0, ceil)",
+    ]),
+    "returned": (lambda t, x: x.shape[0] / 2, ["sym_size_int = torch.ops.aten.sym_size.int(x_1, 0)", "truediv = sym_size_int / 2"]),
+    # Constants in PyTorch's graphs.
+    "linspace": (lambda t, x: x + t.linspace(0, x.shape[1] / 2, x.shape[1]), [
+        "sym_size_int = torch.ops.aten.sym_size.int(x_1, 1)", "truediv = sym_size_int / 2",
+        "linspace = torch.ops.aten.linspace.default(0, truediv, sym_size_int)", "add = torch.ops.aten.add.Tensor(x_1, linspace)",
+    ]),
+    "scale of attention": (lambda t, x: t.nn.functional.scaled_dot_product_attention(x, x, x, scale=2.0 / x.shape[-1]), [
+        "sym_size_int = torch.ops.aten.sym_size.int(x_1, 1)", "sym_float = torch.sym_float(sym_size_int)", "truediv = 2.0 / sym_float",
+        "scaled_dot_product_attention = torch.ops.aten.scaled_dot_product_attention.default(x_1, x_1, x_1, scale = truediv)",
+    ]),
+    "dropout": (lambda t, x: t.nn.functional.dropout(x, 1.0 / x.shape[0]) * 0, [
+        "sym_size_int = torch.ops.aten.sym_size.int(x_1, 0)", "sym_float = torch.sym_float(sym_size_int)", "truediv = 1.0 / sym_float",
+        "native_dropout = torch.ops.aten.native_dropout.default(x_1, truediv, True)", "getitem = native_dropout[0]",
+        "mul = torch.ops.aten.mul.Tensor(getitem, 0)",
+    ]),
+    "condition": (lambda t, x: t.cond(x.shape[0] > 4, lambda y: y + 1, lambda y: y - 1, (x,)), [
+        "sym_size_int = torch.ops.aten.sym_size.int(x_1, 0)", "true_graph_0 = self.true_graph_0", "false_graph_0 = self.false_graph_0",
+        "gt = sym_size_int > 4", "cond = torch.ops.higher_order.cond(gt, true_graph_0, false_graph_0, (x_1,))", "getitem = cond[0]",
+    ]),
+    "condition of floats": (lambda t, x: t.cond(x.shape[0] * 0.5 > 2.5, lambda y: y + 1, lambda y: y - 1, (x,)), [
+        "sym_size_int = torch.ops.aten.sym_size.int(x_1, 0)", "true_graph_0 = self.true_graph_0", "false_graph_0 = self.false_graph_0",
+        "sym_float = torch.sym_float(sym_size_int)", "mul = sym_float * 0.5", "gt = mul > 2.5",
+        "cond = torch.ops.higher_order.cond(gt, true_graph_0, false_graph_0, (x_1,))", "getitem = cond[0]",
+    ]),
+}  # fmt: skip
+SIZES = [(4, 6), (2, 2), (3, 7), (5, 4), (9, 31), (16, 3), (700, 5), (3, 2049)]
+
+
+def make_fx(function, *args):
+    from teletensor.fx.experimental.proxy_tensor import make_fx
+
+    return make_fx(function, tracing_mode="symbolic")(*args)
+
+
+def exported(torch, function, *args, **kwargs):
+    class Module(torch.nn.Module):
+        def forward(self, *values):
+            return function(*values)
+
+    return torch.export.export(Module(), args, **kwargs)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_one_graph_serves_all_sizes(torch, name):
+    function, lines = TEXTS[name]
+    module = make_fx(lambda x: function(torch, x), torch.randn(4, 6))
+    assert [line.split(";")[0].strip() for line in module.code.splitlines() if "=" in line] == lines
+    assert not module.shape_env.format_guards().strip()
+    dims = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
+    program = exported(torch, lambda x: function(torch, x), torch.randn(4, 6), dynamic_shapes=((dims,),))
+    for size in SIZES:
+        x = torch.randn(size)
+        torch.testing.assert_close(module(x), function(torch, x))
+        torch.testing.assert_close(program.module()(x), function(torch, x))
+
+
+@pytest.mark.parametrize("name", ["head size", "root of torch", "label smoothing", "sum", "arange", "returned", "clamp"])
+def test_programs_are_stored_and_decomposed(torch, tmp_path, name):
+    function, _ = TEXTS[name]
+    dims = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
+    program = exported(torch, lambda x: function(torch, x), torch.randn(4, 6), dynamic_shapes=((dims,),))
+    torch.export.save(program, tmp_path / "program.pt2")
+    for made in (torch.export.load(tmp_path / "program.pt2"), program.run_decompositions()):
+        for size in SIZES:
+            x = torch.randn(size)
+            torch.testing.assert_close(made.module()(x), function(torch, x))
+
+
+def test_comparisons_are_guards(torch):
+    def f(x):
+        return x * 2 if x.shape[0] / 2 > 1.5 else x
+
+    module = make_fx(f, torch.ones(4, 6))
+    assert module.shape_env.format_guards() == " - x_1.size()[0] / 2 > 1.5"
+    assert module(torch.ones(7, 3)).sum().item() == 42
+    dim = torch.export.Dim("rows", min=4)
+    torch.testing.assert_close(exported(torch, f, torch.ones(4, 6), dynamic_shapes=(({0: dim},),)).module()(torch.ones(50, 6)), torch.full((50, 6), 2.0))
+    for least in (2, 3):
+        with pytest.raises(torch.export.UserError if hasattr(torch.export, "UserError") else RuntimeError, match="rows"):
+            exported(torch, f, torch.ones(4, 6), dynamic_shapes=(({0: torch.export.Dim("rows", min=least)},),))
+
+
+@pytest.mark.parametrize("text", [
+    "math.sqrt(x.shape[0]) * x", "int(x.shape[0] * 0.5) * x", "x * round(x.shape[0] * 0.3, 1)", "x * float(x.shape[0])", "x * math.log(x.shape[0])",
+])  # fmt: skip
+def test_numbers_that_python_computes_are_constant(torch, text):
+    f = eval(f"lambda x: {text}", {"math": math})  # noqa: S307
+    module = make_fx(f, torch.ones(4, 6))
+    assert " - x_1.size()[0] == 4" in module.shape_env.format_guards().splitlines()
+    torch.testing.assert_close(module(torch.ones(4, 9)), f(torch.ones(4, 9)))
+
+
+@pytest.mark.parametrize("text", [
+    "x * (1.0 / x.shape[0] if 1.0 / x.shape[0] > 0.001 else 0.001)", "x * max(1.0 / x.shape[0], 0.0001)", "x * min(0.5 * x.shape[0], 600.0)",
+    "x * (0.25 if 3.0 / x.shape[0] > 0.01 else 0.5)", "x * abs(100.0 - x.shape[0])", "x * (2.5 * x.shape[0] % 7)", "x * (0.1 / x.shape[0] * 0.3)",
+])  # fmt: skip
+def test_constants_of_floats_limit_sizes(torch, text):
+    f = eval(f"lambda x: {text}", {"math": math})  # noqa: S307
+    module = make_fx(f, torch.ones(5))
+    guards = [line.removeprefix(" - ") for line in module.shape_env.format_guards().splitlines()]
+    assert guards
+    served = 0
+    for n in (2, 5, 30, 99, 101, 299, 301, 999, 1001, 1199, 1201, 9999, 10001, 20000):
+        x = torch.ones(n)
+        if all(eval(g, {"x_1": x, "sym_float": float}) for g in guards):  # noqa: S307
+            torch.testing.assert_close(module(x), f(x))
+            served += 1
+    assert served >= 1
+
+
+def test_two_equal_floats_of_a_call(torch):
+    module = make_fx(lambda x: x.clamp(x.shape[0] * -0.5, x.shape[1] * 0.5), torch.randn(4, 6))
+    for size in SIZES:
+        x = torch.randn(size) * 9
+        torch.testing.assert_close(module(x), x.clamp(size[0] * -0.5, size[1] * 0.5))
+    module = make_fx(lambda x: x.clamp(x.shape[0] / 8, x.shape[1] / 12), torch.randn(4, 6))  # 0.5 and 0.5
+    assert "x_1.size()[0] / 8 == x_1.size()[1] / 12" in module.shape_env.format_guards()
+    module = make_fx(lambda x: x.clamp(0.5, x.shape[1] / 12), torch.randn(4, 6))
+    for size in SIZES:
+        x = torch.randn(size)
+        torch.testing.assert_close(module(x), x.clamp(0.5, size[1] / 12))
+
+
+def test_powers_in_files_are_limited(torch):
+    import operator
+
+    from teletensor.export._targets import check_arguments
+
+    check_arguments(operator.pow, (2, 8), {})
+    check_arguments(operator.pow, (2, 0.5), {})
+    for args in ((2, 9), (2, True), (2, None), (2,)):
+        with pytest.raises(RuntimeError, match="expected an exponent"):
+            check_arguments(operator.pow, args, {})
+
+
+def test_remainders_decide_small_sizes(torch):
+    """A guard such as 2 % size == 0 has another outcome for the smallest size alone."""
+    dim = torch.export.Dim.DYNAMIC
+    with pytest.raises(RuntimeError, match="2 %"):
+        exported(torch, lambda x: x if 2 % x.shape[0] else x.sum(), torch.ones(6), dynamic_shapes=(({0: dim},),))
+    with pytest.raises(RuntimeError, match="// 60"):
+        exported(torch, lambda x: x.sum() if x.shape[0] // 60 == 7 else x, torch.ones(6), dynamic_shapes=(({0: dim},),))
