@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
 import math
 import operator
+import os
 import types
 from collections.abc import Callable
 from typing import Any
@@ -31,6 +33,7 @@ from ._values import (
 # Functions of numbers and strings without effects, computed where all arguments are constants.
 _PURE = [
     abs, round, divmod, pow, chr, ord, hex, bin, oct, repr, ascii, format, math.prod, operator.index, operator.truth, operator.not_,
+    os.fspath,
     *(f for f in vars(math).values() if isinstance(f, types.BuiltinFunctionType)),
 ]  # fmt: skip
 
@@ -79,6 +82,21 @@ def _pure(function: Callable) -> Callable:
 
 for _function in _PURE:
     handlers[_function] = _pure(_function)
+
+
+def _position(function: Callable) -> Callable:
+    """bisect.bisect_left() and the like, of numbers and strings."""
+    found = _pure(function)
+
+    def handler(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if "key" in kwargs:
+            raise Break(f"{function.__name__} with a function of keys")
+        return found(ex, args, kwargs)
+
+    return handler
+
+
+handlers[bisect.bisect_left], handlers[bisect.bisect_right] = _position(bisect.bisect_left), _position(bisect.bisect_right)
 for _sign, (_, _function) in {**BINARY, **IN_PLACE}.items():
     handlers[_function] = lambda ex, args, kwargs, sign=_sign: ex.binary(sign, *args)
 for _sign, (_, _, _function) in COMPARE.items():
