@@ -9,7 +9,7 @@ import pytest
 from . import typical_functions
 
 FUNCTIONS = {name[2:]: f for name, f in vars(typical_functions).items() if name.startswith("t_")}
-# Functions with graph breaks here. PyTorch has none in any function of the table, but does not compile "meta".
+# Functions with graph breaks here. PyTorch has one in "bisect_left" only, and does not compile "meta".
 BREAKS = {
     "tee": 3, "meta": 1, "print": 1, "warn": 1, "random": 1, "randint": 1, "time": 1, "perf": 1, "re": 1, "resub": 1, "mappingproxy": 2,
     "heapq": 3, "bisect_key": 1, "json": 1,

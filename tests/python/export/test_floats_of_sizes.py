@@ -200,3 +200,10 @@ def test_remainders_decide_small_sizes(torch):
         exported(torch, lambda x: x if 2 % x.shape[0] else x.sum(), torch.ones(6), dynamic_shapes=(({0: dim},),))
     with pytest.raises(RuntimeError, match="// 60"):
         exported(torch, lambda x: x.sum() if x.shape[0] // 60 == 7 else x, torch.ones(6), dynamic_shapes=(({0: dim},),))
+
+
+def test_constants_above_a_billion(torch):
+    """Sizes that no test allocates: graphs for them are recorded without values."""
+    dim = torch.export.Dim.DYNAMIC
+    with pytest.raises(RuntimeError, match="the number of operators"):
+        exported(torch, lambda x: [c.sum() for c in x.split(1 << 30)], torch.ones(6), dynamic_shapes=(({0: dim},),))
