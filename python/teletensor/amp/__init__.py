@@ -1,21 +1,16 @@
 """Mixed precision: autocast to a lower precision, and gradient scaling against underflow."""
 
-from . import autocast_mode, grad_scaler
-from .autocast_mode import autocast, custom_bwd, custom_fwd, is_autocast_available
-from .grad_scaler import GradScaler
+from .._lazy import lazy_attributes
 
-__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
+# Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
+_NAMES = {
+    "_unmanaged": "_UnmanagedAutocast _enter_autocast _exit_autocast",
+    "autocast_mode": "autocast custom_bwd custom_fwd is_autocast_available",
+    "grad_scaler": "GradScaler",
+}
 
+__all__ = [  # noqa: F822 - imported at their first use
+    "GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available",
+]  # fmt: skip
 
-class _UnmanagedAutocast(autocast):
-    """A region that _enter_autocast begins and _exit_autocast ends."""
-
-
-def _enter_autocast(*vals) -> _UnmanagedAutocast:
-    mode = _UnmanagedAutocast(*vals)
-    mode.__enter__()
-    return mode
-
-
-def _exit_autocast(mode: _UnmanagedAutocast) -> None:
-    mode.__exit__(None, None, None)
+__getattr__, __dir__ = lazy_attributes(globals(), None, _NAMES)

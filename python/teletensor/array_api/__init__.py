@@ -8,25 +8,22 @@ Arrays have the class Array: a Tensor that follows the standard where PyTorch di
 
 from __future__ import annotations
 
-from math import e, inf, nan, pi
+import importlib
+from typing import Any
 
-from .._C import device
-from . import _creation, _dtypes, _elementwise, _manipulation, _reductions, _searching, fft, linalg
-from . import _operators as _operators
-from ._array import Array, as_array_functions
-from ._info import __array_namespace_info__
+# The names are imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
+_DUNDERS = ("__all__", "__array_api_version__", "__array_namespace_info__")
 
-__array_api_version__ = "2024.12"
-__all__ = [
-    "Array", "__array_api_version__", "__array_namespace_info__", "device", "e", "fft", "inf", "linalg", "matmul",
-    "matrix_transpose", "nan", "newaxis", "pi", "tensordot", "vecdot",
-]  # fmt: skip
 
-newaxis = None
-matmul, matrix_transpose, tensordot, vecdot = linalg.matmul, linalg.matrix_transpose, linalg.tensordot, linalg.vecdot
+def __getattr__(name: str) -> Any:
+    if name in ("fft", "linalg"):
+        return importlib.import_module(f"{__name__}.{name}")
+    if name in _DUNDERS or not name.startswith("_"):
+        functions = importlib.import_module(f"{__name__}._functions")
+        if name in vars(functions)["__all__"] or name in _DUNDERS:
+            return getattr(functions, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
-_names = _dtypes.dtypes_of(None)
-for _module in (_creation, _dtypes, _elementwise, _manipulation, _reductions, _searching):
-    _names |= as_array_functions(_module)
-globals().update(_names)
-__all__ += _names
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__getattr__("__all__"), *_DUNDERS})

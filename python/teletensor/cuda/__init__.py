@@ -10,25 +10,9 @@ from __future__ import annotations
 from .._C import OutOfMemoryError
 from .._lazy import lazy_attributes
 from .._tensor_types import tensor_types
-from . import random
-from ._devices import (
-    DeviceProperties, device_count, get_device_capability, get_device_name, get_device_properties, init, is_available,
-    is_bf16_supported, is_initialized, synchronize,
-)  # fmt: skip
-from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables, replay_stats
-from .memory import (
-    empty_cache, max_memory_allocated, max_memory_cached, max_memory_reserved, mem_get_info, memory_allocated, memory_cached,
-    memory_reserved, memory_snapshot, memory_stats, memory_summary, reset_accumulated_memory_stats, reset_max_memory_allocated,
-    reset_peak_memory_stats,
-)  # fmt: skip
-from .device_index import current_device, device, device_of, index_of, set_device
-from .random import (
-    get_rng_state, get_rng_state_all, initial_seed, manual_seed, manual_seed_all, seed, seed_all, set_rng_state,
-    set_rng_state_all,
-)  # fmt: skip
-from .streams import Event, Stream, StreamContext, current_stream, default_stream, set_stream, stream
 
-__all__ = [
+# Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
+__all__ = [  # noqa: F822
     "CUDAGraph", "Event", "OutOfMemoryError", "Stream", "StreamContext", "amp", "current_device", "current_stream",
     "default_stream", "device", "device_count", "device_of", "empty_cache", "get_device_capability", "get_device_name",
     "get_device_properties", "get_rng_state", "get_rng_state_all", "graph", "graph_pool_handle", "init", "initial_seed",
@@ -49,14 +33,33 @@ def __getattr__(name: str):
 
         return default_generators()
     if name == "_initialized":
-        return is_initialized()
+        return _lazy("is_initialized")()
     return _lazy(name)
 
 
 _lazy, __dir__ = lazy_attributes(
     globals(),
-    ("_utils", "amp", "graph_annotations", "jiterator", "nccl", "nvtx", "profiler", "sparse", "tunable"),
+    (
+        "_utils", "amp", "graph_annotations", "graphs", "jiterator", "memory", "nccl", "nvtx", "profiler", "random", "sparse",
+        "streams", "tunable",
+    ),
     {
+        "_devices": (
+            "DeviceProperties device_count get_device_capability get_device_name get_device_properties init "
+            "is_available is_bf16_supported is_initialized synchronize"
+        ),
+        "device_index": "current_device device device_of index_of set_device",
+        "graphs": "CUDAGraph graph graph_pool_handle is_current_stream_capturing make_graphed_callables replay_stats",
+        "memory": (
+            "empty_cache max_memory_allocated max_memory_cached max_memory_reserved mem_get_info memory_allocated "
+            "memory_cached memory_reserved memory_snapshot memory_stats memory_summary reset_accumulated_memory_stats "
+            "reset_max_memory_allocated reset_peak_memory_stats"
+        ),
+        "random": (
+            "get_rng_state get_rng_state_all initial_seed manual_seed manual_seed_all seed seed_all set_rng_state "
+            "set_rng_state_all"
+        ),
+        "streams": "Event Stream StreamContext current_stream default_stream set_stream stream",
         "_storages": "DoubleStorage FloatStorage HalfStorage BFloat16Storage LongStorage IntStorage ShortStorage CharStorage "
         "ByteStorage BoolStorage ComplexDoubleStorage ComplexFloatStorage",
         "status": "CUDAPluggableAllocator CudaError DeferredCudaCallError ExternalStream GreenContext MemPool caching_allocator_alloc "

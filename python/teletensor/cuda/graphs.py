@@ -15,6 +15,8 @@ from .._options import check_flags, check_kind
 from .device_index import current_device, index_of
 from .streams import Stream, StreamContext
 
+__all__ = ["CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed_callables"]
+
 _numbers = itertools.count(1)
 _capturing = False
 

@@ -14,6 +14,12 @@ from .. import _C, _connection
 from ._devices import device_count, get_device_properties, is_initialized
 from .device_index import device_code, index_of
 
+__all__ = [
+    "empty_cache", "max_memory_allocated", "max_memory_cached", "max_memory_reserved", "mem_get_info", "memory_allocated",
+    "memory_cached", "memory_reserved", "memory_snapshot", "memory_stats", "memory_summary", "reset_accumulated_memory_stats",
+    "reset_max_memory_allocated", "reset_peak_memory_stats",
+]  # fmt: skip
+
 # In the order of the results of the operator memory_stats.
 _POOLS = ("all", "small_pool", "large_pool")
 _LEVELS = ("allocated_bytes", "active_bytes", "inactive_split_bytes", "requested_bytes", "reserved_bytes")

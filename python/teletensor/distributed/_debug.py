@@ -34,3 +34,6 @@ def set_debug_level_from_env() -> None:
     if value not in DebugLevel.__members__:
         raise RuntimeError("The value of TORCH_DISTRIBUTED_DEBUG must be OFF, INFO, or DETAIL.")
     set_debug_level(DebugLevel[value])
+
+
+set_debug_level_from_env()

@@ -8,13 +8,21 @@ process cannot use a session of its parent.
 from __future__ import annotations
 
 import multiprocessing
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
-from ._contexts import (  # noqa: F401 - the classes are found here by pickle
-    _SpawnContext, _SpawnProcess, get_all_start_methods, get_context, get_start_method, parents_engine, set_start_method,
-)  # fmt: skip
-from .reductions import init_reductions
-from .spawn import ProcessContext, ProcessException, ProcessExitedException, ProcessRaisedException, SpawnContext, spawn, start_processes
+from .. import _C
+from .._lazy import lazy_attributes
+from ..nn.parameter import Buffer, Parameter
+
+# Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
+_NAMES = {
+    "_contexts": (  # the classes are found here by pickle
+        "_SpawnContext _SpawnProcess get_all_start_methods get_context get_start_method parents_engine set_start_method"
+    ),
+    "reductions": "init_reductions",
+    "spawn": "ProcessContext ProcessException ProcessExitedException ProcessRaisedException SpawnContext spawn start_processes",
+}
 
 __all__ = [  # noqa: F822 - most names are those of the current context
     "get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", *multiprocessing.__all__,
@@ -42,11 +50,26 @@ def get_all_sharing_strategies() -> set[str]:
     return set(_STRATEGIES)
 
 
+_get, __dir__ = lazy_attributes(globals(), None, _NAMES)
+
+
 def __getattr__(name: str) -> Any:
-    """Process, Queue, Pool and the others, of the current start method."""
-    if name in multiprocessing.__all__:
+    """Names of this package's modules, and Process, Queue, Pool and the others of the current start method."""
+    if name in multiprocessing.__all__ and name not in _CONTEXTS:
+        from ._contexts import get_context
+
         return getattr(get_context(), name)
-    raise AttributeError(f"module 'teletensor.multiprocessing' has no attribute {name!r}")
+    return _get(name)
 
 
-init_reductions()
+_CONTEXTS = {"get_all_start_methods", "get_context", "get_start_method", "set_start_method"}
+
+
+def _reduce(tensor: _C.Tensor) -> tuple:
+    from .reductions import reduce_tensor
+
+    return reduce_tensor(tensor)
+
+
+for _kind in (_C.Tensor, Parameter, Buffer):
+    ForkingPickler.register(_kind, _reduce)

@@ -1,5 +1,7 @@
 """torch.signal: window functions."""
 
-from . import windows
+from .._lazy import lazy_attributes
 
-__all__ = ["windows"]
+__all__ = ["windows"]  # noqa: F822 - imported at their first use
+
+__getattr__, __dir__ = lazy_attributes(globals(), None)

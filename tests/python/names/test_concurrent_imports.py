@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import random
 import subprocess
@@ -31,8 +32,30 @@ for thread in threads:
     thread.join()
 print("\\n".join(errors), end="")
 """
-# Packages that import their modules: torch.distributed and its parts, and classes that register their names.
-EAGER = ("distributed", "utils.data.datapipes", "utils.tensorboard")
+# Eight threads import all modules, each in an order of its own. Ends after WATCHDOG seconds, with the stacks of its threads.
+ALL = """
+import faulthandler, random, sys, threading, teletensor
+watchdog, seed, names, errors = float(sys.argv[1]), int(sys.argv[2]), sys.argv[3:], []
+faulthandler.dump_traceback_later(watchdog, exit=True)
+barrier = threading.Barrier(8)
+
+def load(order):
+    barrier.wait()
+    for name in order:
+        try:
+            __import__(name)
+        except BaseException as e:
+            errors.append(f"{name}: {type(e).__name__}: {e}")
+
+draw = random.Random(seed)
+threads = [threading.Thread(target=load, args=(draw.sample(names, len(names)),)) for _ in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print("\\n".join(sorted(set(errors))), end="")
+"""
+WATCHDOG = 120
 
 # The kinds of a package's names: before the import of its modules, after it, or both.
 KINDS = """
@@ -52,7 +75,8 @@ print(json.dumps(kinds(names)))
 """
 PACKAGES = (
     "ao.pruning", "ao.quantization", "ao.quantization.backend_config", "ao.quantization.pt2e", "ao.quantization.quantizer", "autograd",
-    "compiler", "distributions", "export", "fx", "nn", "nn.modules", "nn.parallel", "nn.utils", "onnx.importer.ops", "optim",
+    "compiler", "distributed", "distributed.checkpoint", "distributed.elastic.events", "distributed.rpc", "distributed.tensor",
+    "distributions", "export", "fx", "nn", "nn.modules", "nn.parallel", "nn.utils", "onnx.importer.ops", "optim",
     "profiler", "torchao.quantization", "utils.data",
 )  # fmt: skip
 
@@ -63,7 +87,12 @@ def modules() -> list[str]:
     paths = [file.relative_to(root).with_suffix("").parts for file in root.rglob("*.py")]
     names = {".".join(path).removesuffix("__init__").rstrip(".") for path in paths}
     public = {name for name in names if name and not any(part.startswith("_") for part in name.split("."))} | {"_dynamo", "_inductor"}
-    return sorted(f"teletensor.{name}" for name in public - {"as_torch", "cli"} if not f"{name}.".startswith(tuple(f"{e}." for e in EAGER)))
+    return sorted(f"teletensor.{name}" for name in public - {"as_torch", "cli"} if _is_installed(name))
+
+
+def _is_installed(name: str) -> bool:
+    """Whether the library that a module needs is installed."""
+    return not name.startswith("utils.tensorboard") or importlib.util.find_spec("tensorboard") is not None
 
 
 @pytest.mark.slow
@@ -71,6 +100,24 @@ def modules() -> list[str]:
 def test_modules_are_imported_by_several_threads(seed):
     names = random.Random(seed).sample(modules(), 8)
     made = subprocess.run([sys.executable, "-c", PROGRAM, *names], capture_output=True, text=True, timeout=300)
+    assert (made.returncode, made.stdout) == (0, ""), made.stderr
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_all_modules_are_imported_by_eight_threads(seed):
+    command = [sys.executable, "-c", ALL, str(WATCHDOG), str(seed), *modules()]
+    made = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert (made.returncode, made.stdout) == (0, ""), made.stderr
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("package", ["distributed", "multiprocessing", "utils.data", "utils.tensorboard"])
+def test_modules_of_a_package_are_imported_by_eight_threads(package, seed):
+    names = [name for name in modules() if f"{name}.".startswith(f"teletensor.{package}.")]
+    if not names:
+        pytest.skip("the library that the package needs is not installed")
+    command = [sys.executable, "-c", ALL, str(WATCHDOG), str(seed), *names]
+    made = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert (made.returncode, made.stdout) == (0, ""), made.stderr
 
 

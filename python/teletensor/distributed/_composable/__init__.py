@@ -1,10 +1,17 @@
 """torch.distributed._composable: functions that change how a module is trained, and keep its class and names."""
 
-from .checkpoint_activation import checkpoint
-from .contract import _get_registry, contract
-from .replicate import replicate
+from ..._lazy import lazy_attributes
 
-__all__ = ["_get_registry", "checkpoint", "contract", "replicate"]
+# Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
+_NAMES = {
+    "checkpoint_activation": "checkpoint",
+    "contract": "_get_registry contract",
+    "replicate": "replicate",
+}
+
+__all__ = ["_get_registry", "checkpoint", "contract", "replicate"]  # noqa: F822 - imported at their first use
+
+_get, __dir__ = lazy_attributes(globals(), None, _NAMES)
 
 
 def __getattr__(name: str):
@@ -12,4 +19,4 @@ def __getattr__(name: str):
         from ..fsdp import fully_shard
 
         return fully_shard
-    raise AttributeError(f"module 'torch.distributed._composable' has no attribute {name!r}")
+    return _get(name)

@@ -1,5 +1,12 @@
 """Algorithms for data-parallel training."""
 
-from .join import Join, Joinable, JoinHook
+from ..._lazy import lazy_attributes
 
-__all__ = ["Join", "JoinHook", "Joinable"]
+# Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
+_NAMES = {
+    "join": "Join Joinable JoinHook",
+}
+
+__all__ = ["Join", "JoinHook", "Joinable"]  # noqa: F822 - imported at their first use
+
+__getattr__, __dir__ = lazy_attributes(globals(), None, _NAMES)

@@ -9,15 +9,17 @@ Within a context, each message records its tensors that require gradients, at bo
 instead of in ``.grad``, so that several contexts may be in use at once.
 """
 
-from __future__ import annotations
+from ..._lazy import lazy_attributes
 
-from .. import rpc as _rpc_package  # noqa: F401 - imports this package's modules in the right order
-from . import _context
-from ._context import Context as DistAutogradContext
-from ._context import Gradients, context
-from ._remote import backward
+# Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
+_NAMES = {
+    "_context": "DistAutogradContext=Context Gradients context get_gradients",
+    "_remote": "backward",
+}
 
-__all__ = ["DistAutogradContext", "backward", "context", "get_gradients", "is_available"]
+__all__ = [  # noqa: F822 - imported at their first use
+    "DistAutogradContext", "backward", "context", "get_gradients", "is_available",
+]  # fmt: skip
 
 
 def is_available() -> bool:
@@ -25,10 +27,4 @@ def is_available() -> bool:
     return True
 
 
-def get_gradients(context_id: int) -> Gradients:
-    """Returns this worker's gradients in a context: a mapping from leaves to gradients.
-
-    Raises:
-        RuntimeError: there is no such context.
-    """
-    return _context.find(context_id).gradients()
+__getattr__, __dir__ = lazy_attributes(globals(), None, _NAMES)

@@ -194,3 +194,12 @@ def context() -> Iterator[int]:
             yield number
     finally:
         release(number)
+
+
+def get_gradients(context_id: int) -> Gradients:
+    """Returns this worker's gradients in a context: a mapping from leaves to gradients.
+
+    Raises:
+        RuntimeError: there is no such context.
+    """
+    return find(context_id).gradients()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import traceback
 
+__all__ = ["CheckpointException"]
+
 WRAPPED_EXCEPTION = tuple[BaseException, traceback.StackSummary]
 
 

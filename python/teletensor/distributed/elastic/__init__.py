@@ -4,17 +4,6 @@
 PyTorch's interface to it.
 """
 
-from __future__ import annotations
+from ..._lazy import lazy_attributes
 
-import importlib as _importlib
-
-from . import multiprocessing
-
-# Imported when they are used: a rank uses none of them.
-_MODULES = ("agent", "events", "metrics", "rendezvous", "timer", "utils")
-
-
-def __getattr__(name: str):
-    if name in _MODULES:
-        return _importlib.import_module(f".{name}", __name__)
-    raise AttributeError(f"module 'torch.distributed.elastic' has no attribute {name!r}: not implemented (docs/launch.md)")
+__getattr__, __dir__ = lazy_attributes(globals(), None)

@@ -10,6 +10,12 @@ from typing import Any
 from ... import _C
 from ...nn.modules.batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 
+__all__ = [
+    "BackwardPrefetch", "CPUOffload", "FullOptimStateDictConfig", "FullStateDictConfig", "LocalOptimStateDictConfig",
+    "LocalStateDictConfig", "MixedPrecision", "OptimStateDictConfig", "ShardedOptimStateDictConfig", "ShardedStateDictConfig",
+    "ShardingStrategy", "StateDictConfig", "StateDictSettings", "StateDictType",
+]  # fmt: skip
+
 
 class ShardingStrategy(enum.Enum):
     """What FullyShardedDataParallel shards.

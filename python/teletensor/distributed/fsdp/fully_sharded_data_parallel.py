@@ -36,12 +36,7 @@ from .api import (
 )
 from .wrap import wrap_submodules
 
-__all__ = [
-    "BackwardPrefetch", "CPUOffload", "FullOptimStateDictConfig", "FullStateDictConfig", "FullyShardedDataParallel",
-    "LocalOptimStateDictConfig", "LocalStateDictConfig", "MixedPrecision", "OptimStateDictConfig", "OptimStateKeyType",
-    "ShardedOptimStateDictConfig", "ShardedStateDictConfig", "ShardingStrategy", "StateDictConfig", "StateDictSettings",
-    "StateDictType",
-]  # fmt: skip
+__all__ = ["FullyShardedDataParallel", "OptimStateKeyType"]
 
 _WRAPPED = "_fsdp_wrapped_module"
 _HYBRID = (ShardingStrategy.HYBRID_SHARD, ShardingStrategy._HYBRID_SHARD_ZERO2)

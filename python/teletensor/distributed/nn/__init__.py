@@ -1,11 +1,11 @@
 """torch.distributed.nn: collectives with gradients, and modules on other workers."""
 
-from .functional import *  # noqa: F403
+from ..._lazy import lazy_attributes
 
+# Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
+_NAMES = {
+    "api.remote_module": "RemoteModule",
+    "functional": "all_gather all_reduce all_to_all all_to_all_single broadcast gather reduce reduce_scatter scatter",
+}
 
-def __getattr__(name: str):
-    if name == "RemoteModule":  # imports rpc
-        from .api.remote_module import RemoteModule
-
-        return RemoteModule
-    raise AttributeError(f"module 'torch.distributed.nn' has no attribute {name!r}")
+__getattr__, __dir__ = lazy_attributes(globals(), None, _NAMES)

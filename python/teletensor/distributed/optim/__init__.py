@@ -1,7 +1,16 @@
 """torch.distributed.optim: optimizers for several ranks."""
 
-from .distributed_optimizer import DistributedOptimizer
-from .post_localSGD_optimizer import PostLocalSGDOptimizer
-from .zero_redundancy_optimizer import ZeroRedundancyOptimizer
+from ..._lazy import lazy_attributes
 
-__all__ = ["DistributedOptimizer", "PostLocalSGDOptimizer", "ZeroRedundancyOptimizer"]
+# Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
+_NAMES = {
+    "distributed_optimizer": "DistributedOptimizer",
+    "post_localSGD_optimizer": "PostLocalSGDOptimizer",
+    "zero_redundancy_optimizer": "ZeroRedundancyOptimizer",
+}
+
+__all__ = [  # noqa: F822 - imported at their first use
+    "DistributedOptimizer", "PostLocalSGDOptimizer", "ZeroRedundancyOptimizer",
+]  # fmt: skip
+
+__getattr__, __dir__ = lazy_attributes(globals(), None, _NAMES)

@@ -5,18 +5,21 @@ y = rpc.rpc_sync("worker1", torch.add, args=(x, 1))
 rpc.shutdown()
 """
 
-from __future__ import annotations
+from ..._lazy import lazy_attributes
 
-from . import _agent, _registry, api, constants, functions, options
-from ._agent import WorkerInfo
-from ._registry import register
-from ._rref import RRef
-from .api import get_rpc_timeout, get_worker_info, init_rpc, remote, rpc_async, rpc_sync, shutdown
-from .options import (
-    BackendType, RpcBackendOptions, TensorPipeRpcBackendOptions, backend_registered, construct_rpc_backend_options,
-)  # fmt: skip
+# Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
+_NAMES = {
+    "_agent": "WorkerInfo",
+    "_registry": "register",
+    "_rref": "RRef",
+    "api": "get_rpc_timeout get_worker_info init_rpc remote rpc_async rpc_sync shutdown",
+    "options": (
+        "BackendType RpcBackendOptions TensorPipeRpcBackendOptions backend_registered "
+        "construct_rpc_backend_options"
+    ),
+}
 
-__all__ = [
+__all__ = [  # noqa: F822 - imported at their first use
     "BackendType", "RRef", "RpcBackendOptions", "TensorPipeRpcBackendOptions", "WorkerInfo", "backend_registered",
     "construct_rpc_backend_options", "functions", "get_rpc_timeout", "get_worker_info", "init_rpc", "is_available",
     "register", "remote", "rpc_async", "rpc_sync", "shutdown",
@@ -28,10 +31,4 @@ def is_available() -> bool:
     return True
 
 
-def _load_remote_functions() -> None:
-    """Imports the modules of torch.distributed whose functions other workers call."""
-    from ..nn.api import remote_module  # noqa: F401
-    from ..optim import distributed_optimizer  # noqa: F401
-
-
-_registry.loaders.append(_load_remote_functions)
+__getattr__, __dir__ = lazy_attributes(globals(), None, _NAMES)

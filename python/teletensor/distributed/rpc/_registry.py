@@ -146,8 +146,10 @@ def method_of(value: object, name: str) -> Callable:
     return method
 
 
-# Functions that import modules which add functions of their own, before the first look-up. The package registers one.
-loaders: list[Callable[[], None]] = []
+def _load_remote_functions() -> None:
+    """Imports the modules of torch.distributed that register functions which other workers call."""
+    from ..nn.api import remote_module  # noqa: F401
+    from ..optim import distributed_optimizer  # noqa: F401
 
 
 def _library_classes() -> tuple[type, type]:
@@ -186,8 +188,7 @@ def _add_teletensor() -> None:
     import teletensor as torch
     from teletensor.nn import functional
 
-    for load in loaders:
-        load()
+    _load_remote_functions()
 
     for space, prefix in ((torch.linalg, "linalg"), (torch.fft, "fft"), (torch.special, "special")):
         for name in getattr(space, "__all__", vars(space)):

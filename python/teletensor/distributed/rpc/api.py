@@ -21,6 +21,8 @@ from ._rref import RRef
 from .constants import DEFAULT_SHUTDOWN_TIMEOUT, UNSET_RPC_TIMEOUT
 from .options import BackendType, TensorPipeRpcBackendOptions
 
+__all__ = ["RRef", "get_worker_info", "remote", "rpc_async", "rpc_sync", "shutdown"]
+
 _NAME = re.compile(r"[A-Za-z0-9_:-]{1,127}")
 _SLICE_SECONDS = 1.0  # how often a waiting worker checks whether another one was lost
 _LEAVE_SECONDS = 5.0  # how long a worker waits in shutdown() for workers that may have been lost

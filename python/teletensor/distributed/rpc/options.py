@@ -7,6 +7,8 @@ import enum
 from ... import _C
 from . import constants
 
+__all__ = ["TensorPipeRpcBackendOptions"]
+
 
 class BackendType(enum.Enum):
     """The only backend. The name is PyTorch's; teletensor's engines are the transport."""

@@ -1,10 +1,17 @@
 """Tensors distributed over a mesh of ranks; see torch.distributed.tensor."""
 
-from ._api import distribute_module, distribute_tensor, empty, full, linspace, logspace, ones, rand, randn, zeros
-from ._dtensor import DTensor
-from .placement_types import Partial, Placement, Replicate, Shard
+from ..._lazy import lazy_attributes
 
-__all__ = [
+# Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
+_NAMES = {
+    "_api": "distribute_module distribute_tensor empty full linspace logspace ones rand randn zeros",
+    "_dtensor": "DTensor",
+    "placement_types": "Partial Placement Replicate Shard",
+}
+
+__all__ = [  # noqa: F822 - imported at their first use
     "DTensor", "Partial", "Placement", "Replicate", "Shard", "distribute_module", "distribute_tensor", "empty", "full",
     "linspace", "logspace", "ones", "rand", "randn", "zeros",
 ]  # fmt: skip
+
+__getattr__, __dir__ = lazy_attributes(globals(), None, _NAMES)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 from google.protobuf import text_format
-from tensorboard.plugins.projector.projector_config_pb2 import ProjectorConfig
 
 from ._arrays import make_grid, make_np, to_bytes
+from ._tensorboard import ProjectorConfig
 
 
 def write_embedding(config: ProjectorConfig, log_dir: str, subfolder: str, name: str, mat: np.ndarray,

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tensorboard.compat.proto.attr_value_pb2 import AttrValue
-from tensorboard.compat.proto.config_pb2 import RunMetadata
-from tensorboard.compat.proto.graph_pb2 import GraphDef
-from tensorboard.compat.proto.node_def_pb2 import NodeDef
-from tensorboard.compat.proto.step_stats_pb2 import DeviceStepStats, StepStats
-from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
-from tensorboard.compat.proto.versions_pb2 import VersionDef
-
 from ... import _C, fx
 from ..._grad_mode import no_grad
+from ._tensorboard import (
+    AttrValue,
+    DeviceStepStats,
+    GraphDef,
+    NodeDef,
+    RunMetadata,
+    StepStats,
+    TensorShapeProto,
+    VersionDef,
+)
 
 
 class _Shapes(fx.Interpreter):

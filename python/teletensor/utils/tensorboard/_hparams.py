@@ -5,13 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from google.protobuf import struct_pb2
-from tensorboard.compat.proto.summary_pb2 import Summary, SummaryMetadata
-from tensorboard.plugins.hparams import metadata
-from tensorboard.plugins.hparams.api_pb2 import DataType, Experiment, HParamInfo, MetricInfo, MetricName, Status
-from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData, SessionEndInfo, SessionStartInfo
 
 from ... import _C
 from ._arrays import make_np
+from ._tensorboard import (
+    DataType,
+    Experiment,
+    HParamInfo,
+    HParamsPluginData,
+    MetricInfo,
+    MetricName,
+    SessionEndInfo,
+    SessionStartInfo,
+    Status,
+    Summary,
+    SummaryMetadata,
+)
+from ._tensorboard import hparams_metadata as metadata
 
 # By Python type: the field of struct_pb2.Value and the plug-in's type. As in PyTorch, True is the number 1.
 _KINDS = {(int, float): ("number_value", "DATA_TYPE_FLOAT64"), (str,): ("string_value", "DATA_TYPE_STRING")}

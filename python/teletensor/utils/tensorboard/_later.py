@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from tensorboard.compat.proto.summary_pb2 import Summary
 
 from ... import _C
 from ..._functions import tensor
 from . import summary as summaries
+from ._tensorboard import Summary
 
 _LARGEST_FLOAT64 = 1 << 53  # counts are received as float64
 

@@ -10,15 +10,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary, SummaryMetadata
-from tensorboard.compat.proto.tensor_pb2 import TensorProto
-from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
-from tensorboard.plugins.custom_scalar import layout_pb2
-from tensorboard.plugins.pr_curve.plugin_data_pb2 import PrCurvePluginData
-from tensorboard.plugins.text.plugin_data_pb2 import TextPluginData
 
 from ... import _C
 from ._arrays import convert_to_hwc, make_np, tile_videos, to_bytes
+from ._tensorboard import (
+    HistogramProto,
+    PrCurvePluginData,
+    Summary,
+    SummaryMetadata,
+    TensorProto,
+    TensorShapeProto,
+    TextPluginData,
+    layout_pb2,
+)
 
 _MAX_THRESHOLDS = 127  # the plug-in's data has one byte for their number
 

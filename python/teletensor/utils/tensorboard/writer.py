@@ -16,16 +16,11 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorboard.compat.proto import event_pb2
-from tensorboard.compat.proto.event_pb2 import Event, SessionLog
-from tensorboard.compat.proto.summary_pb2 import Summary
-from tensorboard.plugins.projector.projector_config_pb2 import ProjectorConfig
-from tensorboard.summary.writer.event_file_writer import EventFileWriter
-
 from . import summary as summaries
 from ._arrays import figure_to_image, make_np
 from ._embedding import write_embedding
 from ._later import Later, histogram_later, scalar_later
+from ._tensorboard import Event, EventFileWriter, ProjectorConfig, SessionLog, Summary, event_pb2
 
 _MAX_LATER = 1024  # events that wait for their values; the next call waits for the oldest
 

@@ -1,45 +1,13 @@
 """Communication hooks of DistributedDataParallel."""
 
-from __future__ import annotations
-
-import enum
-from collections.abc import Callable
-from dataclasses import dataclass
-
-from . import default_hooks, post_localSGD_hook, powerSGD_hook
-
-__all__ = ["DDPCommHookType", "default_hooks", "post_localSGD_hook", "powerSGD_hook", "register_ddp_comm_hook"]
+from ...._lazy import lazy_attributes
 
 
-@dataclass(frozen=True)
-class _Registration:
-    """Registers a hook; `power_sgd_rank`: the rank of the PowerSGDState, if the hook needs one."""
+# Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
+_NAMES = {"_types": "DDPCommHookType register_ddp_comm_hook"}
 
-    hook: Callable
-    power_sgd_rank: int | None = None
+__all__ = [  # noqa: F822 - imported at their first use
+    "DDPCommHookType", "default_hooks", "post_localSGD_hook", "powerSGD_hook", "register_ddp_comm_hook",
+]  # fmt: skip
 
-    def __call__(self, model, state) -> None:
-        if self.power_sgd_rank is not None:
-            state = powerSGD_hook.PowerSGDState(state, self.power_sgd_rank)
-        model.register_comm_hook(state, self.hook)
-
-
-class DDPCommHookType(enum.Enum):
-    """The communication hooks, for register_ddp_comm_hook()."""
-
-    ALLREDUCE = _Registration(default_hooks.allreduce_hook)
-    FP16_COMPRESS = _Registration(default_hooks.fp16_compress_hook)
-    BF16_COMPRESS = _Registration(default_hooks.bf16_compress_hook)
-    POWER_SGD = _Registration(powerSGD_hook.powerSGD_hook, 1)
-    POWER_SGD_RANK2 = _Registration(powerSGD_hook.powerSGD_hook, 2)
-    BATCHED_POWER_SGD = _Registration(powerSGD_hook.batched_powerSGD_hook, 1)
-    BATCHED_POWER_SGD_RANK2 = _Registration(powerSGD_hook.batched_powerSGD_hook, 2)
-
-
-def register_ddp_comm_hook(comm_hook_type: DDPCommHookType, model, state=None) -> None:
-    """Registers a communication hook of this package for a DistributedDataParallel.
-
-    Args:
-        state: the process group; by default that of init_process_group().
-    """
-    comm_hook_type.value(model=model, state=state)
+__getattr__, __dir__ = lazy_attributes(globals(), None, _NAMES)

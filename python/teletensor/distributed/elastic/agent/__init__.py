@@ -1,3 +1,5 @@
 """torch.distributed.elastic.agent: the agent of a node."""
 
-from . import server
+from ...._lazy import lazy_attributes
+
+__getattr__, __dir__ = lazy_attributes(globals(), None)

@@ -133,3 +133,7 @@ def publish_metric(metric_group: str, metric_name: str, metric_value: int) -> No
         "Deprecated, use `put_metric(metric_group)(metric_name, metric_value)` instead", FutureWarning, stacklevel=2
     )
     put_metric(metric_name, metric_value, metric_group)
+
+
+def initialize_metrics(cfg: MetricsConfig | None = None) -> None:
+    """Called by launch_agent(). Does nothing, as in PyTorch; a program that has its own configuration replaces it."""

@@ -4,17 +4,22 @@ The launchers' own rendezvous (docs/launch.md) implements the backends "c10d" an
 ``LocalElasticAgent``; only "static" can also be used on its own.
 """
 
-from .api import (
-    RendezvousClosedError, RendezvousConnectionError, RendezvousError, RendezvousGracefulExitError, RendezvousHandler,
-    RendezvousHandlerCreator, RendezvousHandlerRegistry, RendezvousInfo, RendezvousParameters, RendezvousStateError,
-    RendezvousStoreInfo, RendezvousTimeoutError, rendezvous_handler_registry,
-)  # fmt: skip
-from .registry import _register_default_handlers
+from ...._lazy import lazy_attributes
 
-_register_default_handlers()
+# Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
+_NAMES = {
+    "api": (
+        "RendezvousClosedError RendezvousConnectionError RendezvousError RendezvousGracefulExitError "
+        "RendezvousHandler RendezvousHandlerCreator RendezvousHandlerRegistry RendezvousInfo RendezvousParameters "
+        "RendezvousStateError RendezvousStoreInfo RendezvousTimeoutError rendezvous_handler_registry"
+    ),
+    "registry": "_register_default_handlers",
+}
 
-__all__ = [
+__all__ = [  # noqa: F822 - imported at their first use
     "RendezvousClosedError", "RendezvousConnectionError", "RendezvousError", "RendezvousGracefulExitError", "RendezvousHandler",
     "RendezvousHandlerCreator", "RendezvousHandlerRegistry", "RendezvousInfo", "RendezvousParameters", "RendezvousStateError",
     "RendezvousStoreInfo", "RendezvousTimeoutError", "rendezvous_handler_registry",
 ]  # fmt: skip
+
+__getattr__, __dir__ = lazy_attributes(globals(), None, _NAMES)

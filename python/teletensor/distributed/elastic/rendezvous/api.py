@@ -195,6 +195,8 @@ class RendezvousHandlerRegistry:
 
     def create_handler(self, params: RendezvousParameters) -> RendezvousHandler:
         """Creates a handler. Raises ValueError if the backend is not registered."""
+        if self is rendezvous_handler_registry:
+            from . import registry  # noqa: F401 - registers the launchers' backends
         if params.backend not in self._registry:
             raise ValueError(
                 f"The rendezvous backend '{params.backend}' is not registered. Did you forget to call `register`?"

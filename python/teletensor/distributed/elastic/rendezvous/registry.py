@@ -63,3 +63,6 @@ def get_rendezvous_handler(params: RendezvousParameters) -> RendezvousHandler:
         NotImplementedError: etcd.
     """
     return rendezvous_handler_registry.create_handler(params)
+
+
+_register_default_handlers()

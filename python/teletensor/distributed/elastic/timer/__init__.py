@@ -8,15 +8,20 @@
         step()
 """
 
-from __future__ import annotations
+from ...._lazy import lazy_attributes
 
-from .api import RequestQueue, TimerClient, TimerRequest, TimerServer, configure, expires
-from .local_timer import LocalTimerClient, LocalTimerServer, MultiprocessingRequestQueue
+# Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
+_NAMES = {
+    "api": "RequestQueue TimerClient TimerRequest TimerServer configure expires",
+    "local_timer": "LocalTimerClient LocalTimerServer MultiprocessingRequestQueue",
+}
 
-__all__ = [
+__all__ = [  # noqa: F822 - imported at their first use
     "LocalTimerClient", "LocalTimerServer", "MultiprocessingRequestQueue", "RequestQueue", "TimerClient", "TimerRequest",
     "TimerServer", "configure", "expires",
 ]  # fmt: skip
+
+_get, __dir__ = lazy_attributes(globals(), None, _NAMES)
 
 
 def __getattr__(name: str):
@@ -25,4 +30,4 @@ def __getattr__(name: str):
             f"torch.distributed.elastic.timer.{name} is not supported: the launcher has no timer; use LocalTimerServer in the "
             "process that starts the workers"
         )
-    raise AttributeError(f"module 'torch.distributed.elastic.timer' has no attribute {name!r}")
+    return _get(name)

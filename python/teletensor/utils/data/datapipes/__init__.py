@@ -1,7 +1,7 @@
 """torch.utils.data.datapipes: composable sources of samples. PyTorch no longer develops them; Dataset is the usual form."""
 
-from __future__ import annotations
+from ...._lazy import lazy_attributes
 
-from . import iter, map  # noqa: A004 - PyTorch's names
+__all__ = ["iter", "map"]  # noqa: F822 - imported at their first use
 
-__all__ = ["iter", "map"]
+__getattr__, __dir__ = lazy_attributes(globals(), None)

@@ -1,9 +1,13 @@
 """torch.ao.nn.sparse.quantized: quantized linear layers whose weights have blocks of zeros."""
 
-from __future__ import annotations
+from ....._lazy import lazy_attributes
 
-from . import dynamic
-from .linear import Linear, LinearPackedParams
-from .utils import LinearBlockSparsePattern
+# Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
+_NAMES = {
+    "linear": "Linear LinearPackedParams",
+    "utils": "LinearBlockSparsePattern",
+}
 
-__all__ = ["Linear", "LinearBlockSparsePattern", "LinearPackedParams", "dynamic"]
+__all__ = ["Linear", "LinearBlockSparsePattern", "LinearPackedParams", "dynamic"]  # noqa: F822 - imported at their first use
+
+__getattr__, __dir__ = lazy_attributes(globals(), None, _NAMES)

@@ -1,8 +1,15 @@
 """torch.utils.data.datapipes.map: pipes with keys."""
 
-from __future__ import annotations
-
+from ....._lazy import lazy_attributes
 from ..datapipe import MapDataPipe
-from ._items import Batcher, Concater, Mapper, SequenceWrapper, Shuffler, Zipper
 
-__all__ = ["Batcher", "Concater", "MapDataPipe", "Mapper", "SequenceWrapper", "Shuffler", "Zipper"]
+# Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
+_NAMES = {
+    "_items": "Batcher Concater Mapper SequenceWrapper Shuffler Zipper",
+}
+
+__all__ = [  # noqa: F822 - some are imported at their first use
+    "Batcher", "Concater", "Mapper", "SequenceWrapper", "Shuffler", "Zipper",
+]  # fmt: skip
+
+__getattr__, __dir__ = lazy_attributes(globals(), None, _NAMES)
