@@ -75,7 +75,6 @@ from . import _overridable  # noqa: E402 - after every function and method is de
 _overridable.install(globals())
 
 
-
 def _c_alias(name: str):
     """Returns a private name of torch._C that libraries use."""
     if name.startswith("__"):  # the import system looks for __path__

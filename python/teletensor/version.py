@@ -2,6 +2,8 @@
 
 from ._version import __version__
 
+__all__ = ["__version__", "cuda", "debug", "git_version", "hip", "xpu"]
+
 cuda = None
 hip = None
 xpu = None

@@ -14,16 +14,15 @@ from .gradients import backward, grad
 from .variable import Variable
 
 __all__ = [  # noqa: F822 - some are imported at their first use
-    "Function", "Variable", "backward", "detect_anomaly", "enable_grad", "functional", "grad", "gradcheck",
-    "gradgradcheck", "graph", "inference_mode", "no_grad", "once_differentiable", "set_detect_anomaly",
-    "set_grad_enabled",
+    "Function", "NestedIOFunction", "Variable", "backward", "detect_anomaly", "enable_grad", "enforce_grad_layout_policy",
+    "grad", "grad_mode", "gradcheck", "gradgradcheck", "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled",
+    "set_multithreading_enabled", "variable",
 ]  # fmt: skip
 
 
 def _profiler_enabled() -> bool:
     """Whether a profile is being recorded."""
     return _active_profile.active is not None
-
 
 __getattr__, __dir__ = lazy_attributes(
     globals(),

@@ -13,9 +13,7 @@ from .._C import Tensor
 from ..func._dual import ForwardLevel
 from ..func._dual import make_dual as _make_dual
 
-__all__ = [
-    "UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "set_fwd_grad_enabled", "unpack_dual",
-]  # fmt: skip
+__all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
 
 class UnpackedDualTensor(NamedTuple):

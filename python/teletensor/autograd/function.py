@@ -19,6 +19,8 @@ from .._gradients import record as record_sparse
 from .._layouts import strided
 from ._saved_tensors import SavedTensor, check_version, is_packing
 
+__all__ = ["Function", "FunctionCtx", "InplaceFunction", "NestedIOFunction", "once_differentiable"]
+
 # The contexts of recorded Functions by the numbers of their nodes.
 contexts: weakref.WeakValueDictionary[int, FunctionCtx] = weakref.WeakValueDictionary()
 

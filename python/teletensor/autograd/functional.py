@@ -8,6 +8,8 @@ from .._grad_mode import enable_grad
 from ..func import derivatives, forward, tree
 from .gradients import grad
 
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+
 
 def _prepare(inputs, create_graph: bool):
     """Returns the inputs as leaves that require grad, and whether `inputs` is a sequence.

@@ -16,6 +16,8 @@ from .._sparse.invariants import as_sparse_gradcheck
 from .._sparse.tensor import SparseTensor
 from .gradients import grad
 
+__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+
 
 class GradcheckError(RuntimeError):
     """Raised if the gradients differ. The message contains both Jacobians and names the output and the input."""

@@ -8,6 +8,12 @@ from collections.abc import Iterator
 from .._functions import get_float32_matmul_precision, set_float32_matmul_precision
 from ._precision import Part
 
+__all__ = [
+    "cudnn_sdp_enabled", "enable_cudnn_sdp", "enable_flash_sdp", "enable_math_sdp", "enable_mem_efficient_sdp",
+    "flash_sdp_enabled", "is_built", "is_flash_attention_available", "math_sdp_enabled", "matmul",
+    "mem_efficient_sdp_enabled", "preferred_linalg_library", "sdp_kernel",
+]  # fmt: skip
+
 
 class _Matmul(Part):
     """torch.backends.cuda.matmul: allow_tf32 is an alias of set_float32_matmul_precision. Other settings have no effect."""

@@ -1,5 +1,7 @@
 """torch.backends.mps: Apple's GPUs, which the engine does not use."""
 
+__all__ = ["is_available", "is_built", "is_macos13_or_newer", "is_macos_or_newer"]
+
 
 def is_available() -> bool:
     """Always False."""

@@ -112,5 +112,4 @@ def stream(stream: Stream | None) -> StreamContext:
     """Returns a context that makes a stream the current one."""
     return StreamContext(stream)
 
-
 __getattr__, __dir__ = lazy_attributes(globals(), ("amp",))

@@ -11,7 +11,7 @@ from .discrete import Binomial
 from .distribution import Distribution
 from .utils import lazy_property, logits_to_probs, probs_to_logits
 
-__all__ = ["Categorical", "Multinomial", "OneHotCategorical", "OneHotCategoricalStraightThrough"]
+__all__ = ["Categorical"]
 
 
 class Categorical(Distribution):

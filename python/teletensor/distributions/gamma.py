@@ -15,7 +15,7 @@ from .distribution import _Elementwise
 from .exp_family import ExponentialFamily
 from .utils import _standard_normal, broadcast_all
 
-__all__ = ["Beta", "Chi2", "Dirichlet", "Gamma", "StudentT"]
+__all__ = ["Gamma"]
 
 
 class Gamma(_Elementwise, ExponentialFamily):

@@ -10,7 +10,7 @@ from .distribution import _Elementwise, _LocationScale
 from .exp_family import ExponentialFamily
 from .utils import _standard_normal
 
-__all__ = ["HalfNormal", "Normal"]
+__all__ = ["Normal"]
 
 
 class Normal(_LocationScale, ExponentialFamily):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from .. import _C, _tensor_str
 from .._C import Tensor
 
+__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin", "is_lazy"]
+
 
 class _ParameterType(type(Tensor)):
     """Metaclass of Parameter: isinstance() accepts DTensors and tensors of other subclasses that are parameters."""

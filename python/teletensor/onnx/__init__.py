@@ -60,7 +60,6 @@ def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> Non
         raise TypeError(f"[unregister_custom_op_symbolic] expected a version, got {opset_version!r}")
     _state.symbolics.pop(symbolic_name, None)
 
-
 __getattr__, __dir__ = lazy_attributes(
     globals(),
     (

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from .._C import Tensor
 
+__all__ = []
+
 
 def shape_as_tensor(x: Tensor) -> Tensor:
     """The sizes of a tensor as an int64 tensor."""

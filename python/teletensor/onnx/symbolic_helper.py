@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from ._symbolic import symbolic_functions
 
+__all__ = []
+
 __getattr__ = symbolic_functions(__name__)
 
 

@@ -2,4 +2,6 @@
 
 from ._symbolic import symbolic_functions
 
+__all__ = []
+
 __getattr__ = symbolic_functions(__name__)

@@ -9,7 +9,7 @@ from ._scaled import add_, addcmul_
 from ._stateless import STEPS, flags, stateless
 from .optimizer import implementation, require_non_negative
 
-__all__ = ["Adadelta"]
+__all__ = ["Adadelta", "adadelta"]
 
 
 class Adadelta(PerParameterOptimizer):

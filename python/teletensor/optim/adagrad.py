@@ -10,7 +10,7 @@ from ._scaled import addcdiv_
 from ._stateless import SCALING, STEPS, flags, stateless
 from .optimizer import implementation, require_non_negative
 
-__all__ = ["Adagrad"]
+__all__ = ["Adagrad", "adagrad"]
 
 
 class Adagrad(PerParameterOptimizer):

@@ -13,6 +13,8 @@ from ._skipped_steps import are_on, count_in_engine, has_own_step, is_counter
 from ._stateless import MOMENTS, SCALING, STEPS, flags, stateless
 from .optimizer import Optimizer, implementation, require_non_negative
 
+__all__ = ["Adam", "adam"]
+
 
 def _lists(rows: list[tuple], amsgrad: bool) -> list[list]:
     """Parameters, gradients and moments of rows that begin with (parameter, gradient, state)."""

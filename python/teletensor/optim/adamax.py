@@ -9,7 +9,7 @@ from ._scaled import addcdiv_, lerp_
 from ._stateless import COMMON, STEPS, flags, stateless
 from .optimizer import implementation
 
-__all__ = ["Adamax"]
+__all__ = ["Adamax", "adamax"]
 
 
 class Adamax(AdamVariant):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ._stateless import stateless
 from .adam import ADAM_FLAGS, ADAM_OPTIONS, ADAM_STATES, Adam
 
-__all__ = ["AdamW"]
+__all__ = ["AdamW", "adamw"]
 
 
 class AdamW(Adam):

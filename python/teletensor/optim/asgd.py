@@ -10,7 +10,7 @@ from ._scaled import add_, lerp, select
 from ._stateless import COMMON, STEPS, flags, stateless
 from .optimizer import implementation, require_non_negative
 
-__all__ = ["ASGD"]
+__all__ = ["ASGD", "asgd"]
 
 
 class ASGD(PerParameterOptimizer):

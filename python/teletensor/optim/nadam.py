@@ -8,7 +8,7 @@ from ._scaled import addcdiv_
 from ._stateless import MOMENTS, STEPS, flags, stateless
 from .optimizer import implementation, require_non_negative
 
-__all__ = ["NAdam"]
+__all__ = ["NAdam", "nadam"]
 
 
 class NAdam(AdamVariant):

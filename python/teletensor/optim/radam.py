@@ -11,7 +11,7 @@ from ._scaled import add, add_, addcdiv, addcdiv_, select
 from ._stateless import MOMENTS, STEPS, flags, stateless
 from .optimizer import implementation
 
-__all__ = ["RAdam"]
+__all__ = ["RAdam", "radam"]
 
 
 class RAdam(AdamVariant):

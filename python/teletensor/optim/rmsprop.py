@@ -9,7 +9,7 @@ from ._scaled import add_, addcdiv_, addcmul_, lerp_
 from ._stateless import COMMON, STEPS, flags, stateless
 from .optimizer import implementation, require_non_negative
 
-__all__ = ["RMSprop"]
+__all__ = ["RMSprop", "rmsprop"]
 
 
 class RMSprop(PerParameterOptimizer):

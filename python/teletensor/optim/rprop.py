@@ -8,7 +8,7 @@ from ._per_parameter import PerParameterOptimizer
 from ._stateless import STEPS, flags, stateless
 from .optimizer import implementation, require_non_negative
 
-__all__ = ["Rprop"]
+__all__ = ["Rprop", "rprop"]
 
 
 class Rprop(PerParameterOptimizer):

@@ -11,6 +11,8 @@ from ._skipped_steps import are_on, has_own_step
 from ._stateless import SCALING, flags, stateless
 from .optimizer import Optimizer, implementation, is_sparse, require_non_negative
 
+__all__ = ["SGD", "sgd"]
+
 
 class SGD(Optimizer):
     """v = momentum v + (1 - dampening) (g + weight_decay p), then p = p - lr v; see torch.optim.SGD."""

@@ -15,7 +15,6 @@ def set_module(obj: Any, mod: str) -> None:
         raise TypeError("The mod argument should be a string")
     obj.__module__ = mod
 
-
 __getattr__, __dir__ = lazy_attributes(
     globals(),
     None,

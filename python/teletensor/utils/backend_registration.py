@@ -14,6 +14,8 @@ from .._plugin_devices import backend_name
 from ..nn import Module
 from ..nn.utils.rnn import PackedSequence
 
+__all__ = ["generate_methods_for_privateuse1_backend", "rename_privateuse1_backend"]
+
 _name: str | None = None  # as renamed
 
 

@@ -7,8 +7,18 @@ import json
 from pathlib import Path
 
 MODULES = """
-    nn nn.functional nn.modules nn.modules.activation nn.modules.batchnorm nn.modules.conv nn.modules.instancenorm nn.modules.linear
-    nn.parallel nn.utils optim optim.lr_scheduler optim.swa_utils distributions utils.data fx
+    nn nn.functional nn.modules nn.modules.activation nn.modules.batchnorm nn.modules.conv nn.modules.instancenorm
+    nn.modules.linear nn.parallel nn.utils optim optim.lr_scheduler optim.swa_utils distributions utils.data fx
+    ao.nn.intrinsic ao.nn.intrinsic.quantized ao.nn.quantized ao.nn.quantized.functional ao.nn.quantized.reference
+    ao.quantization.backend_config.backend_config ao.quantization.fuse_modules ao.quantization.fuser_method_mappings
+    ao.quantization.fx.tracer ao.quantization.quantize autograd autograd.forward_ad autograd.functional cuda.jiterator
+    distributed.checkpoint.api distributed.fsdp distributed.fsdp.api distributed.fsdp.fully_sharded_data_parallel
+    distributed.rpc.constants distributed.rpc.options distributions.categorical distributions.gamma distributions.normal
+    nn.init nn.modules.lazy nn.modules.normalization nn.modules.transformer nn.modules.utils nn.parallel.data_parallel
+    nn.parallel.distributed nn.parameter nn.utils.clip_grad onnx.operators onnx.symbolic_helper onnx.symbolic_opset11
+    onnx.symbolic_opset12 onnx.symbolic_opset9 optim.adadelta optim.adagrad optim.adam optim.adamax optim.adamw optim.asgd
+    optim.nadam optim.radam optim.rmsprop optim.rprop optim.sgd utils.backend_registration utils.data.datapipes.map
+    utils.data.dataset utils.data.sampler
 """
 INCIDENTAL = set("Callable DType Optional TYPE_CHECKING dataclasses grad importlib np torch math warnings".split())
 

@@ -10,6 +10,8 @@ from ...nn import Identity, Module
 from ...nn.utils.parametrize import type_before_parametrizations
 from .fuser_method_mappings import fuse_conv_bn, fuse_conv_bn_relu, get_fuser_method  # noqa: F401 - PyTorch has them here too
 
+__all__ = ["fuse_known_modules", "fuse_modules", "fuse_modules_qat"]
+
 
 def _get_module(model: Module, key: str) -> Module:
     for name in key.split("."):

@@ -11,6 +11,11 @@ from ...nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 from ..nn.intrinsic import fused as nni
 from ._patterns import MatchAllNode, get_combined_dict
 
+__all__ = [
+    "fuse_conv_bn", "fuse_conv_bn_relu", "fuse_convtranspose_bn", "fuse_linear_bn", "get_fuser_method",
+    "get_fuser_method_new",
+]  # fmt: skip
+
 
 def _check(layer: nn.Module, bn: nn.Module, is_qat: bool, what: str) -> None:
     if layer.training != bn.training:

@@ -30,6 +30,11 @@ from .quantization_mappings import (
 )
 from .utils import get_qparam_dict, has_no_children_ignoring_parametrizations
 
+__all__ = [
+    "add_quant_dequant", "convert", "get_default_custom_config_dict", "prepare", "prepare_qat", "propagate_qconfig_",
+    "quantize", "quantize_dynamic", "quantize_qat", "swap_module",
+]  # fmt: skip
+
 is_activation_post_process = _is_activation_post_process
 
 

@@ -23,6 +23,16 @@ from ._ranges import (  # noqa: F401 - names of this module
 )
 from ._types import QuantType
 
+__all__ = [
+    "DEPRECATION_WARNING", "MatchAllNode", "NodePattern", "Pattern", "activation_dtype",
+    "activation_is_dynamically_quantized", "activation_is_int32_quantized", "activation_is_int8_quantized",
+    "activation_is_statically_quantized", "calculate_qmin_qmax", "check_min_max_valid", "determine_qparams",
+    "get_combined_dict", "get_fqn_to_example_inputs", "get_qconfig_dtypes", "get_qparam_dict", "get_quant_type",
+    "get_swapped_custom_module_class", "getattr_from_fqn", "has_no_children_ignoring_parametrizations", "is_per_channel",
+    "is_per_tensor", "op_is_int8_dynamically_quantized", "to_underlying_dtype", "validate_qmin_qmax", "weight_dtype",
+    "weight_is_quantized", "weight_is_statically_quantized",
+]  # fmt: skip
+
 DEPRECATION_WARNING = "PyTorch deprecates torch.ao.quantization; its successor is torchao. teletensor keeps both."
 _BYTES = (q.quint8, q.qint8, _C.uint8, _C.int8)
 _INTEGERS = (*_BYTES, q.qint32, _C.int16, _C.int32, _C.float8_e5m2, _C.float8_e4m3fn)

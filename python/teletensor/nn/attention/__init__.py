@@ -53,5 +53,4 @@ def sdpa_kernel(backends: list[SDPBackend] | SDPBackend, set_priority: bool = Fa
     finally:
         _attention.allowed = before
 
-
 __getattr__, __dir__ = lazy_attributes(globals(), ("bias", "flex_attention"))

@@ -20,11 +20,7 @@ from .normalization import (
     _InstanceNorm,
 )  # fmt: skip
 
-__all__ = [
-    "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "LazyConv1d", "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d",
-    "LazyConvTranspose2d", "LazyConvTranspose3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d", "LazyInstanceNorm3d",
-    "LazyLinear",
-]  # fmt: skip
+__all__ = ["LazyModuleMixin"]
 
 
 class LazyModuleMixin:

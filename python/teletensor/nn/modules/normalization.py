@@ -12,10 +12,7 @@ from ..parameter import Parameter
 from ._sync_batch_norm import sync_batch_norm
 from .module import Module
 
-__all__ = [
-    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "CrossMapLRN2d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d",
-    "InstanceNorm3d", "LayerNorm", "LocalResponseNorm", "RMSNorm", "SyncBatchNorm",
-]  # fmt: skip
+__all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
 class _BatchNorm(Module):

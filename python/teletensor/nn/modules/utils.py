@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import repeat
 
+__all__ = ["consume_prefix_in_state_dict_if_present"]
+
 
 def _ntuple(n: int, name: str = "parse"):
     def parse(x):

@@ -182,4 +182,4 @@ def data_parallel(
     return DataParallel(module, device_ids, output_device, dim)(*inputs, **(module_kwargs or {}))
 
 
-__all__ = ["DataParallel", "data_parallel", "gather", "parallel_apply", "replicate", "scatter", "scatter_kwargs"]
+__all__ = ["DataParallel", "data_parallel"]

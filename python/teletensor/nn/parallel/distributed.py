@@ -27,6 +27,8 @@ from ._sparse_reducer import (
 )
 from .data_parallel import scatter_kwargs
 
+__all__ = ["DistributedDataParallel"]
+
 _MIB = 1 << 20
 _numbers = itertools.count(1)  # of reducers, and of modules in the order of their creation
 # Attributes that belong to the group of the ranks. A pickle has none of them.

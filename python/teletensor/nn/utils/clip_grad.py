@@ -9,7 +9,7 @@ from ... import _C
 from ..._C import Tensor
 from ..._grad_mode import no_grad
 
-__all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
+__all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_"]
 
 # Returns the norm, of a given order, of gradients that are divided among ranks. torch.distributed.fsdp, which divides them, sets it.
 norm_over_ranks: Callable[[list, float], Tensor] | None = None

@@ -14,6 +14,10 @@ from ... import _C
 from ..._C import Tensor
 from ._sample_structure import Leaf, restore
 
+__all__ = [
+    "ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "StackDataset", "Subset", "TensorDataset", "random_split",
+]  # fmt: skip
+
 T_co = TypeVar("T_co", covariant=True)
 
 

@@ -14,6 +14,8 @@ from ..._generator import Generator
 from ..._mt19937 import MT19937
 from ..._random import draw_in_client
 
+__all__ = ["BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler", "WeightedRandomSampler"]
+
 T_co = TypeVar("T_co", covariant=True)
 
 

@@ -11,6 +11,12 @@ from ...._C import Tensor
 from ....nn import functional as F
 from ....nn.modules.utils import _ntuple
 
+__all__ = [
+    "adaptive_avg_pool2d", "adaptive_avg_pool3d", "avg_pool2d", "avg_pool3d", "celu", "clamp", "conv1d", "conv2d", "conv3d",
+    "elu", "hardsigmoid", "hardswish", "hardtanh", "interpolate", "leaky_relu", "linear", "max_pool1d", "max_pool2d",
+    "threshold", "upsample", "upsample_bilinear", "upsample_nearest",
+]  # fmt: skip
+
 
 def _check(input: Tensor, name: str) -> None:
     if not input.is_quantized:

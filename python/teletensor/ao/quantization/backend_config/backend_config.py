@@ -9,6 +9,8 @@ from typing import Any
 
 from .._patterns import Pattern
 
+__all__ = ["BackendConfig", "BackendPatternConfig", "DTypeConfig", "DTypeWithConstraints", "ObservationType"]
+
 
 class ObservationType(Enum):
     """Which observers an operator's results have."""

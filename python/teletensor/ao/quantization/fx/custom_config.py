@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+__all__ = ["ConvertCustomConfig", "FuseCustomConfig", "PrepareCustomConfig"]
+
 
 class _CustomConfig:
     """The common part: attributes that the new model gets from the old one."""

@@ -8,6 +8,8 @@ from typing import Any
 from .... import fx, nn
 from ...nn.intrinsic.fused import _FusedModule
 
+__all__ = ["QuantizationTracer"]
+
 
 class QuantizationTracer(fx.Tracer):
     """A tracer that keeps calls of torch.nn's modules, of fused modules, and of modules that the user excepts."""
