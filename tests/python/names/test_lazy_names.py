@@ -95,3 +95,22 @@ def test_names_are_missing_as_before():
         with pytest.raises(AttributeError, match="has no attribute 'absent'"):
             _ = module.absent
         assert "absent" not in vars(module)
+
+
+def test_pipes_have_the_methods_of_pipes_that_were_not_imported():
+    run("""
+from teletensor.utils.data import IterDataPipe
+class Numbers(IterDataPipe):
+    def __iter__(self): yield from range(4)
+assert list(Numbers().map(lambda x: x * 2).batch(2)) == [[0, 2], [4, 6]]
+""")
+    run("""
+from teletensor.utils.data import IterDataPipe
+class Other(IterDataPipe): pass
+try:
+    IterDataPipe.register_datapipe_as_function("map", Other)
+except Exception as e:
+    assert "already taken" in str(e)
+else:
+    raise AssertionError("expected an error")
+""")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import typing
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
@@ -101,6 +102,8 @@ class _Registry:
 
     def __getattr__(self, attribute_name: str) -> Any:
         functions = type(self).functions
+        if not attribute_name.startswith("_") and attribute_name not in functions:
+            _register_pipes()
         if attribute_name in functions:
             return functools.partial(functions[attribute_name], self)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{attribute_name}'")
@@ -113,6 +116,8 @@ class _Registry:
     @classmethod
     def register_datapipe_as_function(cls, function_name: str, cls_to_register: Callable) -> None:
         """Makes a pipe's constructor a method of all pipes; its first argument is the pipe."""
+        if not getattr(cls_to_register, "__module__", "").startswith(f"{__package__}."):
+            _register_pipes()
         if function_name in cls.functions:
             raise Exception(f"Unable to add DataPipe function name {function_name} as it is already taken")  # noqa: TRY002 - as PyTorch
         cls.functions[function_name] = cls_to_register
@@ -189,3 +194,9 @@ class MapDataPipe(_Registry, Dataset[T]):
     """A dataset with keys: subclasses have __getitem__, and perhaps __len__."""
 
     functions: dict[str, Callable] = {}
+
+
+def _register_pipes() -> None:
+    """Imports the modules whose pipes are methods of all pipes."""
+    for module in ("iter._combining", "iter._files", "iter._items", "map._items"):
+        importlib.import_module(f"{__package__}.{module}")
