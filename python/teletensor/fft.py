@@ -9,6 +9,8 @@ transform by 1/n.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 from . import _C
 from ._C import Tensor
@@ -103,6 +105,12 @@ def _resized(input: Tensor, s, sizes, dims) -> Tensor:
     return _ops.pad(input, padding) if any(padding) else input
 
 
+def _call(operator: Callable, *args: Any) -> Tensor:
+    """Calls an operator of the engine; a scale that a recording has computed from sizes becomes an argument of its node."""
+    scale = next((a for a in args if type(a) is not float and isinstance(a, float) and hasattr(a, "call_function")), None)
+    return operator(*args) if scale is None else scale.call_function(operator, args, {})
+
+
 def _write_out(result: Tensor, out: Tensor | None) -> Tensor:
     return result if out is None else _torch.add(result, 0, out=out)
 
@@ -112,7 +120,7 @@ def _complex_to_complex(input: Tensor, s, dim, norm, forward: bool, name: str, o
     sizes, dims = _shape_and_dims(input, s, dim, name)
     if not dims:
         return _write_out(input.clone(), out)
-    return _write_out(_ops.fft_c2c(_resized(input, s, sizes, dims), dims, _scale(norm, math.prod(sizes), forward), forward), out)
+    return _write_out(_call(_ops.fft_c2c, _resized(input, s, sizes, dims), dims, _scale(norm, math.prod(sizes), forward), forward), out)
 
 
 def _real_to_complex(input: Tensor, s, dim, norm, name: str, out=None) -> Tensor:
@@ -120,7 +128,7 @@ def _real_to_complex(input: Tensor, s, dim, norm, name: str, out=None) -> Tensor
     sizes, dims = _shape_and_dims(input, s, dim, name)
     if not dims:
         raise RuntimeError(f"[{name}] must transform at least one axis")
-    return _write_out(_ops.fft_r2c(_resized(input, s, sizes, dims), dims, _scale(norm, math.prod(sizes), True)), out)
+    return _write_out(_call(_ops.fft_r2c, _resized(input, s, sizes, dims), dims, _scale(norm, math.prod(sizes), True)), out)
 
 
 def _complex_to_real(input: Tensor, s, dim, norm, name: str, out=None) -> Tensor:
@@ -134,7 +142,7 @@ def _complex_to_real(input: Tensor, s, dim, norm, name: str, out=None) -> Tensor
         raise RuntimeError(f"[{name}] Invalid number of data points ({last}) specified")
     resized = _resized(input, s, [*given[:-1], last // 2 + 1], dims)
     scale = _scale(norm, math.prod([*given[:-1], last]), False)
-    return _write_out(_ops.fft_c2r(resized, dims, scale, last), out)
+    return _write_out(_call(_ops.fft_c2r, resized, dims, scale, last), out)
 
 
 def _norm_of_inverse(norm: str | None) -> str:

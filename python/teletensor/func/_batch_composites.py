@@ -342,8 +342,7 @@ def _multi_margin(x: Tensor, target: Tensor, p: int, margin: float, weight: Tens
     gaps = gaps.square() if p == 2 else gaps
     if weight is not None:
         gaps = gaps * weight.detach().index_select(0, target.reshape(-1)).unsqueeze(1)  # the loss has no derivative by it
-    losses = _ops.scatter_value(gaps, 1, classes, 0.0).sum([1]) / rows.shape[1]
-    return losses if x.dim() == 2 else losses.reshape(target.shape)
+    return (_ops.scatter_value(gaps, 1, classes, 0.0).sum([1]) / rows.shape[1]).reshape(target.shape)
 
 
 def _multilabel_margin(x: Tensor, target: Tensor) -> Tensor:

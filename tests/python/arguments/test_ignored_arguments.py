@@ -378,7 +378,7 @@ UNUSED = {
     ("autograd/_saved_tensors.py", "pin_memory"), ("autograd/_graph_names.py", "enabled"),
     ("_active_profile.py", "is_operator"), ("_active_profile.py", "name"), ("_library/registrations.py", "lib"),
     ("cpu/__init__.py", "device"), ("cpu/__init__.py", "event"), ("cpu/__init__.py", "priority"),
-    ("cpu/__init__.py", "stream"), ("cuda/graphs.py", "allow_unused_input"), ("distributed/__init__.py", "timeout_s"),
+    ("cpu/__init__.py", "stream"), ("cuda/graphs.py", "allow_unused_input"), ("distributed/_breakpoint.py", "timeout_s"),
     ("distributed/_coalescing.py", "device"), ("distributed/_coalescing.py", "group"),
     ("distributed/_collectives.py", "device_ids"), ("distributed/_collectives.py", "name"),
     ("futures.py", "devices"), ("distributed/_groups.py", "group_name"),
@@ -475,7 +475,7 @@ UNUSED |= {
 UNUSED |= {
     *(("distributed/argparse_util.py", name) for name in ("option_string", "parser", "values")),
     *((f"distributed/elastic/agent/server/{name}.py", "role") for name in ("api", "local_elastic_agent")),
-    ("distributed/elastic/metrics/__init__.py", "cfg"), ("distributed/elastic/metrics/api.py", "metric_data"),
+    ("distributed/elastic/metrics/api.py", "cfg"), ("distributed/elastic/metrics/api.py", "metric_data"),
     *(("distributed/elastic/multiprocessing/api.py", name) for name in ("envs", "rank", "seconds")),
     *(("distributed/elastic/timer/api.py", name) for name in (
         "deadline", "expiration_time", "scope_id", "size", "timeout", "timer_requests", "worker_id", "worker_ids",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import gc
 import math
 import random
 import re
@@ -557,6 +558,7 @@ def test_stats():
         x = x * 2
         return (torch.relu(x) + torch.relu(x)).sum()
 
+    gc.collect()  # Programs of other tests
     known = len(torch.compiler.stats())
     program = trace(counted, torch.ones(10_000))
     assert len(torch.compiler.stats()) == known  # not defined yet

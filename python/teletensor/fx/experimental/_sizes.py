@@ -506,6 +506,8 @@ def bounds_of(column: tuple[Any, ...], of_ints: Callable[[tuple[int, ...]], Inte
         values = tuple(map(value_of, column))
         return of_ints(values) if type(values[0]) is int else (values[0], values[0]) if values[0] == values[0] else _EVERYTHING
     operands = [bounds_of(part, of_ints) for part in zip(*(v.recipe[1:] for v in column))]
+    if all(low == high for low, high in operands):  # the same in all runs
+        return first.value, first.value
     low, high = _interval(first.recipe[0], *operands)
     return math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
 
