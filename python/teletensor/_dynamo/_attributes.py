@@ -7,6 +7,7 @@ import dis
 import enum
 import functools
 import os
+import re
 import sys
 import threading
 import types
@@ -46,6 +47,7 @@ from ._values import (
     HandleValue,
     IteratorValue,
     Lazy,
+    MatchValue,
     MethodValue,
     ObjectValue,
     Opaque,
@@ -183,6 +185,8 @@ class Attributes:
                 return Constant(value.name)
             if name == "__self__":
                 return value.self
+        if isinstance(value, MatchValue):
+            return self.attribute_of_match(value, name) or BuiltinMethod(value, name)
         if isinstance(value, DequeValue) and name == "maxlen":
             return Constant(value.maxlen)
         if isinstance(value, (SequenceValue, DictValue, SetValue, DequeValue)):
@@ -424,6 +428,7 @@ class Attributes:
     def super_attribute(self, value: SuperValue, name: str) -> Value:
         """An attribute of super(): the next definition after the owner's."""
         of = value.self.value if isinstance(value.self, Constant) and isinstance(value.self.value, type) else value.self.cls
+        of = of if value.owner in of.__mro__ else type(of)  # in a metaclass
         mro = of.__mro__
         if any(name in names for names in self.classes.values()):
             raise Break(f"super().{name}, which the function has written")
@@ -576,6 +581,9 @@ class Attributes:
             if type(result) in EQUAL_TYPES or self.is_numpy_scalar(result):
                 return Constant(result)
             raise Break(f"attribute {name} of a {kind(obj)}")
+        if isinstance(obj, re.Pattern):
+            is_method = callable(getattr(obj, name, None))
+            return BuiltinMethod(value, name) if is_method else self.attribute_of_pattern(obj, name)
         if isinstance(obj, types.CodeType) and name in ("co_flags", "co_name", "co_filename", "co_argcount", "co_varnames"):
             return self.constant_value(getattr(obj, name))
         if name in ("__name__", "__qualname__", "__module__") and isinstance(getattr(obj, name, None), str):
@@ -602,7 +610,14 @@ class Attributes:
             return written
         found = self.class_attribute(cls, name)
         if found is MISSING:
-            if lookup(type(cls), name) is not MISSING or lookup(type(cls), "__getattr__") is not MISSING:
+            of_metaclass = lookup(type(cls), name)
+            if of_metaclass is not MISSING and is_python_class(type(cls)) and not isinstance(cls, enum.EnumMeta):
+                of_metaclass = self.class_attribute(type(cls), name)
+                if isinstance(of_metaclass, types.FunctionType):
+                    return MethodValue(self.wrap_class_function(of_metaclass), self.type_constant(cls))
+                if lookup(type(of_metaclass), "__get__") is MISSING:
+                    return self.wrap(of_metaclass, constant(type(cls)).then(TYPE_ATTRIBUTE, name))
+            if of_metaclass is not MISSING or lookup(type(cls), "__getattr__") is not MISSING:
                 raise Break(f"{cls.__name__}.{name} of the metaclass")
             return raise_(AttributeError, f"type object '{cls.__name__}' has no attribute '{name}'")
         if isinstance(found, types.FunctionType):

@@ -82,6 +82,10 @@ class Bodies:
         modules: the bodies of the graph of the frame, by name.
     """
 
+    def has_bodies(self) -> bool:
+        """Whether a function that an operator calls is executed."""
+        return bool(self._bodies)
+
     def begin_bodies(self) -> None:
         self.modules: dict[str, GraphModule] = {}
         self._bodies: list[Body] = []

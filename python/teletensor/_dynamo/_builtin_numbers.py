@@ -23,6 +23,7 @@ from ._values import (
     DictValue,
     ExceptionValue,
     ObjectValue,
+    RunTimeNumber,
     SequenceValue,
     SymbolValue,
     TensorValue,
@@ -84,19 +85,8 @@ for _function in _PURE:
     handlers[_function] = _pure(_function)
 
 
-def _position(function: Callable) -> Callable:
-    """bisect.bisect_left() and the like, of numbers and strings."""
-    found = _pure(function)
-
-    def handler(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        if "key" in kwargs:
-            raise Break(f"{function.__name__} with a function of keys")
-        return found(ex, args, kwargs)
-
-    return handler
-
-
-handlers[bisect.bisect_left], handlers[bisect.bisect_right] = _position(bisect.bisect_left), _position(bisect.bisect_right)
+# Of lists of numbers and strings; of others by their form in Python.
+handlers[bisect.bisect_left], handlers[bisect.bisect_right] = _pure(bisect.bisect_left), _pure(bisect.bisect_right)
 for _sign, (_, _function) in {**BINARY, **IN_PLACE}.items():
     handlers[_function] = lambda ex, args, kwargs, sign=_sign: ex.binary(sign, *args)
 for _sign, (_, _, _function) in COMPARE.items():
@@ -157,6 +147,8 @@ def number_constructor(cls: type) -> Callable:
         if not args and not kwargs:
             return Constant(cls())
         value = ex.as_number(ex.real(args[0])) if cls is int else ex.real(args[0])
+        if isinstance(value, RunTimeNumber) and len(args) == 1 and not kwargs and cls in (int, float):
+            return ex.converted_at_run_time(cls, value)
         if isinstance(value, SymbolValue) and cls is int and len(args) == 1:
             return value
         if cls is float and len(args) == 1 and (found := ex.computed_float("float({})", float, value)) is not None:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from .. import _C
-from . import _builtin_containers, _builtin_iteration, _builtin_numbers, _builtin_text, _iterator_forms  # noqa: F401 - they register handlers
+from . import (  # noqa: F401 - they register handlers
+    _builtin_containers,
+    _builtin_iteration,
+    _builtin_numbers,
+    _builtin_text,
+    _iterator_forms,
+    _library_forms,
+    _prints,
+)
 from ._builtin_attributes import parts_of_annotation, signature, update_wrapper  # noqa: F401
 from ._handlers import handles
 from ._values import Break, Constant, SequenceValue, TensorValue
 
 
-@handles(locals, globals, dir, print, input, open, exec, eval, compile, __import__, breakpoint)
+@handles(locals, globals, dir, input, open, exec, eval, compile, __import__, breakpoint)
 def _unsupported(ex, args, kwargs):
     raise Break("a call of a builtin function with effects outside of the graph")
 

@@ -241,6 +241,10 @@ class Calls:
         """A call of a class, of a function in C, or of a function that is known by what it does."""
         if isinstance(f, type):
             return self.create(f, args, kwargs)
+        if f is type.__call__ and args and isinstance(cls := self.real(args[0]), Constant) and isinstance(cls.value, type):
+            if cls.value in self.constructors:
+                return self.create(cls.value, args[1:], kwargs)
+            return self._create_plain(cls.value, args[1:], kwargs)
         if f in MODE_FUNCTIONS:
             return self.set_mode(f, args)
         if f in MODE_QUERIES:
@@ -277,6 +281,16 @@ class Calls:
         handler = self.constructors.get(cls)
         if handler is not None:
             return handler(self, args, kwargs)
+        if type(cls) not in (type, abc.ABCMeta) and not isinstance(cls, enum.EnumMeta):
+            found = self.class_attribute(type(cls), "__call__")
+            if found is not type.__call__ and (not isinstance(found, types.FunctionType) or issubclass(cls, (Tensor, Module))):
+                raise Break(f"the class {cls.__name__} has a metaclass")
+            if found is not type.__call__:
+                return self.call(self.wrap_class_function(found), [self.type_constant(cls), *args], kwargs)
+        return self._create_plain(cls, args, kwargs)
+
+    def _create_plain(self, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """type.__call__(cls, *args, **kwargs)"""
         if issubclass(cls, BaseException):
             return self._create_exception(cls, args, kwargs)
         if self.numpy is not None and issubclass(cls, (self.numpy.number, self.numpy.bool_)) and args and not kwargs:
@@ -293,8 +307,6 @@ class Calls:
                 return raise_(ValueError, str(e))
         if is_namedtuple(cls):
             return self._create_namedtuple(cls, args, kwargs)
-        if type(cls) not in (type, abc.ABCMeta) and lookup(type(cls), "__call__") is not type.__call__:
-            raise Break(f"the class {cls.__name__} has a metaclass")
         if issubclass(cls, Tensor) or cls is Module:
             raise Break(f"a {cls.__name__} is created")
         if cls.__module__.startswith("teletensor.autograd.function"):

@@ -19,7 +19,16 @@ from typing import Any, NamedTuple
 from .. import _C, _functions, fx
 from ..fx.graph_module import GraphModule, LateGraphModule
 from ..nn import Module, dot_product_attention
-from . import _builtin_containers, _builtin_trees, _builtins, _handlers, _loaded_operators, _opcodes_311
+from . import (
+    _builtin_containers,
+    _builtin_library,
+    _builtin_trees,
+    _builtins,
+    _handlers,
+    _loaded_operators,
+    _opcodes_311,
+    _random_numbers,
+)
 from ._attribute_writes import AttributeWrites
 from ._attributes import Attributes
 from ._bodies import Bodies
@@ -37,6 +46,8 @@ from ._iteration import Iteration
 from ._keys import Keys
 from ._methods import Methods
 from ._operators import Operators
+from ._prints import Print
+from ._random_numbers import Draw, RunTimeNumbers
 from ._resume import Layout, locals_plus, resume_code
 from ._sizes import SizeHistory, SizePolicy
 from ._source import (
@@ -79,6 +90,7 @@ from ._values import (
     ObjectValue,
     PartialValue,
     Raised,
+    RunTimeNumber,
     SequenceValue,
     SetValue,
     SliceValue,
@@ -110,7 +122,7 @@ class Captured(NamedTuple):
 
 class Executor(
     Wrapping, Attributes, AttributeWrites, Calls, Operators, Comparisons, Methods, Keys, Iteration, Symbols, Steps, Tensors, Bodies,
-    Control, Transforms, Unbacked,
+    Control, Transforms, Unbacked, RunTimeNumbers, _builtin_library.Matches,
 ):
     """The state of a capture: values of existing objects, guards, graph, and writes that the code will replay."""
 
@@ -122,7 +134,7 @@ class Executor(
         copy.copy: _handlers.handlers[copy.copy], copy.deepcopy: _builtin_containers.deep_copy,
         collections.namedtuple: _builtin_containers.named_tuple,
         **_loaded_operators.FUNCTIONS, **_builtin_trees.FUNCTIONS, **FUNCTIONS_OF_UNBACKED,
-        **SYMBOLIC_FUNCTIONS,
+        **SYMBOLIC_FUNCTIONS, **_builtin_library.FUNCTIONS, **_random_numbers.FUNCTIONS,
     }
 
     def __init__(self, table: dict, names: tuple[str, ...], policy: SizePolicy, follows_sizes: bool = False) -> None:
@@ -140,7 +152,9 @@ class Executor(
         self.graph = fx.Graph()
         self.begin_bodies()
         self.inputs: list[TensorValue | SymbolValue] = []
-        self.computed: list[ComputedFloat] = []  # further inputs
+        self.computed: list[ComputedFloat | RunTimeNumber] = []  # further inputs
+        self.draws: list[Draw] = []  # of random numbers, in order
+        self.prints: list[Print] = []  # in order
         self.by_id: dict[int, Value] = {}
         self.keep: list[Any] = []
         self.written: dict[int, Value] = {}
@@ -198,7 +212,7 @@ class Executor(
         self.inputs.append(value)
         return node
 
-    def add_computed(self, number: ComputedFloat) -> fx.Node:
+    def add_computed(self, number: ComputedFloat | RunTimeNumber) -> fx.Node:
         """Adds an input that the generated code computes, after all those that are read."""
         self.computed.append(number)
         anchor = self.computed[-2].node if len(self.computed) > 1 else self._last_input
@@ -519,7 +533,7 @@ class Capture:
         code.namespace["set_modes"] = change_modes
         steps = [(*b[:-1], b[-1] - a[-1]) if a != b else None for a, b in ((before, start), (start, modes))]  # regions relative
         function, source = code.compile(graph, text, steps, result is not None, self.entry.code.co_name)
-        has_effects = bool(ex.written or ex.globals or ex.classes or ex.releases)
+        has_effects = bool(ex.written or ex.globals or ex.classes or ex.releases or ex.draws or ex.prints)
         if result is None and self.entry.target >= 0 and graph is None and not has_effects and self.group <= 1:
             raise Failed(broken.reason if broken else "")
         nodes_of_inputs = [ex.guards.node(v.source) for v in ex.inputs] if graph is not None else []

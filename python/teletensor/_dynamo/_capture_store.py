@@ -73,6 +73,8 @@ class Results:
             raise CannotCheck("a graph break")
         if ex.written or ex.globals or ex.classes or ex.releases or code.releases:
             raise CannotCheck("side effects")
+        if ex.draws or ex.prints:
+            raise CannotCheck("random numbers or prints")
         if modes_change:
             raise CannotCheck("changes of the thread's modes")
         if ex.computed or any(not isinstance(value, TensorValue) for value in ex.inputs):

@@ -32,11 +32,13 @@ from ._values import (
     ItemValue,
     IteratorValue,
     Lazy,
+    MatchValue,
     MethodValue,
     ModuleSlice,
     Null,
     ObjectValue,
     PartialValue,
+    RunTimeNumber,
     SequenceValue,
     SetValue,
     SliceValue,
@@ -70,7 +72,7 @@ def message_of_change(cls: type) -> str:
     """What iterators of a dict or set say when its size has changed."""
     if issubclass(cls, collections.OrderedDict):
         return "OrderedDict mutated during iteration"
-    return f"{'dictionary' if issubclass(cls, dict) else 'Set'} changed size during iteration"
+    return f"{'dictionary' if issubclass(cls, (dict, types.MappingProxyType)) else 'Set'} changed size during iteration"
 
 
 def changing_iterator(container: Any, method: str | None, size: int, keys: list, position: int) -> Any:
@@ -101,12 +103,17 @@ class Code:
         self.reads: list[str] = []  # before the graph
         self.lines: list[str] = []  # after it
         self.releases: list[str] = []  # after them, also if the graph raises
+        self.early: list[str] = []  # prints before the graph
         self.outputs: list[TensorValue | HandleValue] = []
         self._names: dict[int, str] = {}
         self._constants: dict[int, str] = {}
         self._sources: dict[str, str] = {}
         self._count = 0
         self._keep: list[Any] = []
+        for draw in ex.draws:
+            name = f"d{len(self._names)}"
+            self.reads.append(f"{name} = {draw.text(self)}")
+            self._names[id(draw.result)] = name
 
     def constant(self, obj: Any) -> str:
         """An expression for an object that exists."""
@@ -160,6 +167,9 @@ class Code:
             return self.ex.text_of_symbol(value, self)
         if isinstance(value, ComputedFloat):
             return self.ex.text_of_float(value, self)
+        if isinstance(value, RunTimeNumber) and value.expression:
+            text, *operands = value.expression
+            return text.format(*map(self.value, operands))
         if id(value) in self._names:
             return self._names[id(value)]
         if value.source is not None:
@@ -183,6 +193,11 @@ class Code:
             return f"g[{len(self.outputs) - 1}]"
         if isinstance(value, SequenceValue):
             return self._make_sequence(value)
+        if isinstance(value, DictValue) and value.proxy_of is not None:
+            return self._name(f"{self.constant(value.cls)}({self.value(value.proxy_of)})")
+        if isinstance(value, MatchValue):
+            call = f"{self.constant(value.method)}(*{self.constant(value.args)}, **{self.constant(value.kwargs)})"
+            return self._name(call if value.index is None else f"list({call})[{value.index}]")
         if isinstance(value, DictValue):
             factory = self.value(value.default_factory) if value.default_factory is not None else ""
             name = self._names[id(value)] = self._name(f"{self.constant(value.cls)}({factory})")
@@ -331,6 +346,8 @@ class Code:
 
     def effects(self) -> None:
         """Adds the writes to objects that existed, in the order of the first write to each."""
+        for each in self.ex.prints:
+            (self.early if each.is_early else self.lines).append(each.text(self))
         writes: list[str] = []
         for value in list(self.ex.written.values()):
             if value.source is None:
@@ -406,6 +423,7 @@ class Code:
             self.lines[:0] = ["try:", f"    {call}", "except BaseException:", f"    {after}", "    raise"] if unwinds else [call]
         if before is not None:
             self.lines.insert(0, before)
+        self.lines[:0] = self.early
         if self.releases:
             lines += ["try:", *(f"    {line}" for line in self.lines), "    pass", "finally:", *(f"    {line}" for line in self.releases)]
         else:

@@ -27,6 +27,7 @@ from ._values import (
     ObjectValue,
     Opaque,
     Raised,
+    RunTimeNumber,
     SequenceValue,
     SetValue,
     SliceValue,
@@ -61,6 +62,11 @@ class Comparisons:
         """a < b and the like."""
         a, b = self.real(a), self.real(b)
         name, reflected, function = COMPARE[sign]
+        if isinstance(a, RunTimeNumber) or isinstance(b, RunTimeNumber):
+            found = self.operation_of_run_time(sign, a, b)
+            if found is None:
+                raise Break(f"{sign} of a number that differs from call to call and a {kind(b if isinstance(a, RunTimeNumber) else a)}")
+            return found
         if isinstance(a, ComputedFloat) or isinstance(b, ComputedFloat):
             numbers = [self.symbolic_number(v) for v in (a, b)]
             if None not in numbers:
@@ -156,6 +162,8 @@ class Comparisons:
             return True
         if isinstance(a, TensorValue) and isinstance(b, TensorValue) and (a.may_exist or b.may_exist):
             raise Break("whether a gradient is another tensor")
+        if isinstance(a, RunTimeNumber) and isinstance(b, RunTimeNumber):
+            raise Break("the identity of numbers that differ from call to call")
         a, b = self.plain(a), self.plain(b)
         if isinstance(a, Opaque) and isinstance(b, Opaque):
             for value in (a, b):

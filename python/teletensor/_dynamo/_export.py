@@ -34,6 +34,8 @@ class _Made:
     def __call__(self, ex: Any, result: Value, slots: tuple) -> None:
         if ex.globals or any(v.source is not None for v in ex.written.values()):
             raise Unsupported("a function that writes to objects has no graph of its own")
+        if ex.draws or ex.prints:
+            raise Unsupported("a function that prints or draws numbers with `random` has no graph of its own")
         args, kwargs = slots[1][self.first :], slots[2]
         leaves, in_spec = pytree.tree_flatten((tuple(args), dict(kwargs)))
         graph, root = fx.Graph(), Module()

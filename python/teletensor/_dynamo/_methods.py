@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import collections
+import random
+import re
 import types
 from typing import Any
 
-from . import _deques
+from . import _builtin_library, _deques, _random_numbers
 from ._attributes import is_python_class, raise_
 from ._builtin_containers import update_dict
 from ._builtin_iteration import sort
@@ -26,6 +28,7 @@ from ._values import (
     GeneratorValue,
     HandleValue,
     IteratorValue,
+    MatchValue,
     MethodValue,
     ObjectValue,
     Raised,
@@ -70,7 +73,7 @@ class Methods:
             return self.call_handle(value, name, args)
         if isinstance(value, GeneratorValue):
             return self.call_generator_method(value, name, args)
-        if name in _SPECIAL and not kwargs and not isinstance(value, ExceptionValue):
+        if name in _SPECIAL and not kwargs and not isinstance(value, (ExceptionValue, MatchValue)):
             return _SPECIAL[name](self, value, args)
         if name in _SIGNS and len(args) == 1 and not kwargs and not isinstance(value, ExceptionValue):
             sign = _SIGNS[name]
@@ -85,6 +88,8 @@ class Methods:
             return self._set_method(value, name, args)
         if isinstance(value, DictView) and value.is_set and name == "isdisjoint":
             return self._set_method(self.set_of(value), name, args)
+        if isinstance(value, MatchValue):
+            return _builtin_library.call_of_match(self, value, name, args, kwargs)
         if isinstance(value, ExceptionValue):
             if name == "__init__" and not kwargs:
                 value.args = list(args)
@@ -156,6 +161,8 @@ class Methods:
             self.guards.check(CHECK_IS, is_held, True)
             self.releases.append(value)  # it was acquired before the graph: guards are checked while it is held
             return Constant(None)
+        if isinstance(value, ObjectValue) and value.cls is random.Random and name in _random_numbers.IN_C:
+            return _random_numbers.draw(self, value, name, args, kwargs)
         if name == "__setattr__" and isinstance(value, ObjectValue):
             self.set_plain_attribute(value, self.python_value(args[0]), args[1])
             return Constant(None)
@@ -233,7 +240,7 @@ class Methods:
         if name in ("keys", "values", "items") and not args:
             return DictView(value, name)
         if name == "copy" and not args:
-            copied = DictValue(dict(value.items), value.cls)
+            copied = DictValue(dict(value.items), value.cls if value.proxy_of is None else value.proxy_of.cls)
             copied.default_factory = value.default_factory
             return copied
         if name == "setdefault" and args:
@@ -336,6 +343,8 @@ class Methods:
 
     def _constant_method(self, value: Constant, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         obj = value.value
+        if isinstance(obj, re.Pattern):
+            return _builtin_library.call_of_pattern(self, obj, name, args, kwargs)
         if isinstance(obj, str) and name == "join" and len(args) == 1:
             return fold(obj.join, [self.python_value(i) for i in self.elements(args[0])])
         if isinstance(obj, type):

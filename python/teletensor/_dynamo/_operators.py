@@ -31,11 +31,13 @@ from ._values import (
     FunctionValue,
     ItemValue,
     IteratorValue,
+    MatchValue,
     MethodValue,
     ModuleSlice,
     ObjectValue,
     PartialValue,
     Raised,
+    RunTimeNumber,
     SequenceValue,
     SetValue,
     SliceValue,
@@ -76,6 +78,11 @@ class Operators:
             if in_place and a is not owner and a.cls in (list, set):
                 self.binary(sign, a, b)
                 return owner
+        if isinstance(a, RunTimeNumber) or isinstance(b, RunTimeNumber):
+            found = self.operation_of_run_time(sign.removesuffix("=") if in_place else sign, a, b)
+            if found is not None:
+                return found
+            a, b = self.run_time_operand(a, sign, b), self.run_time_operand(b, sign, a)
         if isinstance(a, ComputedFloat) or isinstance(b, ComputedFloat):
             found = self.binary_of_symbols(sign.rstrip("=") if in_place else sign, a, b)
             if found is not None:
@@ -233,6 +240,8 @@ class Operators:
         a = self.real(a)
         method, function = UNARY[opcode]
         a = self.as_number(a)
+        if isinstance(a, RunTimeNumber) and a.cls is not bool and opcode in ("UNARY_NEGATIVE", "UNARY_POSITIVE"):
+            return self.computed_at_run_time("(-{})", operator.neg, a) if opcode == "UNARY_NEGATIVE" else a
         if isinstance(a, SymbolValue) and opcode != "UNARY_INVERT":
             return self.operation("neg", a) if opcode == "UNARY_NEGATIVE" else a
         if isinstance(a, ComputedFloat) and opcode != "UNARY_INVERT":
@@ -290,7 +299,8 @@ class Operators:
             if isinstance(result, Constant) and isinstance(result.value, (bool, int)):
                 return bool(result.value)
         if isinstance(
-            value, (FunctionValue, MethodValue, BuiltinMethod, PartialValue, IteratorValue, ExceptionValue, SliceValue, BuiltValue)
+            value,
+            (FunctionValue, MethodValue, BuiltinMethod, PartialValue, IteratorValue, ExceptionValue, SliceValue, BuiltValue, MatchValue),
         ):
             return True
         raise Break(f"the truth of a {kind(value)}")
@@ -398,6 +408,8 @@ class Operators:
                 self.write_entry(value, key, index, made)
                 return made
             raise Raised(ExceptionValue(KeyError, [index]))
+        if isinstance(value, MatchValue):
+            return self.call_method(value, "__getitem__", [index], {})
         if isinstance(value, Constant) and isinstance(value.value, (str, bytes, range)):
             return fold(operator.getitem, value.value, self.python_value(index))
         if isinstance(value, Constant) and type(value.value) is enum.EnumMeta:

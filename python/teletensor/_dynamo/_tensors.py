@@ -34,6 +34,7 @@ from ._values import (
     NeedsPlainRun,
     ObjectValue,
     Raised,
+    RunTimeNumber,
     SequenceValue,
     SliceValue,
     SymbolValue,
@@ -255,7 +256,7 @@ class Tensors:
             return self.node_of(value), value.example
         if isinstance(value, FloatOperand):
             number = value.number
-            if isinstance(number, ComputedFloat):
+            if isinstance(number, (ComputedFloat, RunTimeNumber)):
                 number.node = number.node or self.add_computed(number)
                 return self.here(number.node), number.original
             number.node = number.node or self.add_input(number, number.source.text(self.slot_names))
@@ -333,6 +334,9 @@ class Tensors:
                 return found
         function = (lambda self_, *a, **k: getattr(self_, target)(*a, **k)) if op == "call_method" else target
         if is_operator(target) and not consists_of_engine_operators(target):
+            if any(not each.is_early for each in self.prints):
+                raise Break("a call of a custom operator, which may print, after print()")
+            self.has_custom_calls = True
             function = _fake_of(overload_with_fake(target))
         is_input = {id(v.example): v for v in self.tensors_in([*args, *(kwargs or {}).values()])}
         if self.selections:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import itertools
+import re
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -161,10 +162,28 @@ class ComputedFloat(FloatValue):
         self.example, self.node = original, None
 
 
-class FloatOperand(Value):
-    """A FloatValue as an operand of arithmetic with a tensor, where it can be an input of the graph."""
+class RunTimeNumber(Value):
+    """A number that each call computes anew before the graph: what `random` draws, and what is computed from it.
 
-    def __init__(self, number: FloatValue) -> None:
+    Args:
+        example: a number of the same class.
+        expression: a format string of Python and its operands, which are values; none for what is drawn.
+    """
+
+    def __init__(self, example: float, expression: tuple = ()) -> None:
+        self.example = self.original = example
+        self.expression = expression
+        self.node: Any = None
+
+    @property
+    def cls(self) -> type:
+        return type(self.example)
+
+
+class FloatOperand(Value):
+    """A FloatValue or RunTimeNumber as an operand of arithmetic with a tensor, where it can be an input of the graph."""
+
+    def __init__(self, number: FloatValue | RunTimeNumber) -> None:
         self.number = number
 
 
@@ -207,6 +226,7 @@ class DictValue(Value):
         self.is_of_object = False  # it is the __dict__ of an object
         self.of_subclass: type | None = None  # dict or OrderedDict: these are the entries of an object of a subclass of it
         self.owner: Any = None  # the object that the function has made and whose __dict__ it is
+        self.proxy_of: DictValue | None = None  # of a mappingproxy: the dict, of which these are the entries
 
     @property
     def cls(self) -> type:
@@ -284,6 +304,15 @@ class BuiltValue(Value):
         if not isinstance(self.make, type):
             raise Break(f"the type of {self.make.__name__}()")
         return self.make
+
+
+class MatchValue(Value):
+    """A match of a regular expression, which `method(*args, **kwargs)` returns, or as the element `index` of what it returns."""
+
+    cls = re.Match
+
+    def __init__(self, match: re.Match, method: Callable, args: list[Any], kwargs: dict[str, Any], index: int | None = None) -> None:
+        self.match, self.method, self.args, self.kwargs, self.index = match, method, args, kwargs, index
 
 
 class SliceValue(Value):

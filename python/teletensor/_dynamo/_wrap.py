@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import random
+import re
 import threading
 import types
 import weakref
@@ -210,12 +212,12 @@ class Wrapping:
             partial = PartialValue(function, list(args.items), {k: v for k, (_, v) in kwargs.items.items()}, source)
             partial.original = obj
             return partial
-        if isinstance(obj, _IDENTITY_TYPES):
+        if isinstance(obj, _IDENTITY_TYPES) or cls is re.Pattern:
             check(CHECK_IS, source, obj)
             return Constant(obj, source)
         if cls is types.BuiltinFunctionType:
             is_function = obj.__self__ is None or isinstance(obj.__self__, (types.ModuleType, type))
-            if type(obj.__self__) in LOCKS:  # which graphs may release
+            if type(obj.__self__) in (*LOCKS, random.Random):  # which graphs may release, or call
                 check(CHECK_TYPE, source, cls)
                 check(CHECK_EQUAL, source.attribute("__name__"), obj.__name__)
                 return BuiltinMethod(self.wrap(obj.__self__, source.attribute("__self__")), obj.__name__)

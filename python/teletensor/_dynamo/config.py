@@ -3,9 +3,10 @@
 These have an effect: ``recompile_limit`` (also as ``cache_size_limit``), ``accumulated_recompile_limit`` (also as
 ``accumulated_cache_size_limit``), ``fail_on_recompile_limit_hit``, ``disable``, ``suppress_errors``, ``error_on_recompile``,
 ``error_on_graph_break``, ``dynamic_shapes``, ``assume_static_by_default``, ``automatic_dynamic_shapes``, ``specialize_int``,
-``specialize_float``, ``capture_scalar_outputs`` and ``capture_dynamic_output_shape_ops``. ``verbose`` and ``optimize_ddp`` change logs
-and speed only in PyTorch, and nothing here. The others keep their values: setting another one raises NotImplementedError. Settings that
-are not listed do not exist.
+``specialize_float``, ``capture_scalar_outputs``, ``capture_dynamic_output_shape_ops`` and ``reorderable_logging_functions``, of which
+print is one: if it is there, calls of it with texts and numbers are part of graphs. ``verbose`` and ``optimize_ddp`` change logs and speed
+only in PyTorch, and nothing here. The others keep their values: setting another one raises NotImplementedError. Settings that are not
+listed do not exist.
 """
 
 from .._config_module import make_settings
@@ -44,6 +45,7 @@ rewrite_assert_with_torch_assert = True
 verify_correctness = False
 minimum_call_count = 1
 replay_side_effects = True
+reorderable_logging_functions: set = set()
 
 _NUMPY = "arrays of NumPy have NumPy's dtypes"
 make_settings(
