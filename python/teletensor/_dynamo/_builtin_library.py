@@ -146,7 +146,7 @@ def call_of_match(ex: Any, value: MatchValue, name: str, args: list[Value], kwar
         raise Break(f"{name}() of a Match")
     method, plain = getattr(value.match, name), [_plain(ex, v) for v in args]
     keywords = {k: _plain(ex, v) for k, v in kwargs.items()}
-    return value_of_plain(ex, fold(lambda: method(*plain, **keywords)).value)
+    return value_of_plain(fold(lambda: method(*plain, **keywords)).value)
 
 
 # -- json
@@ -161,12 +161,12 @@ def _is_plain(obj: Any) -> bool:
     return type(obj) in _PLAIN and type(obj) is not bytes
 
 
-def value_of_plain(ex: Any, obj: Any) -> Value:
+def value_of_plain(obj: Any) -> Value:
     """A new value for an object of lists, dicts and constants."""
     if type(obj) is dict:
-        return DictValue({k: (Constant(k), value_of_plain(ex, v)) for k, v in obj.items()})
+        return DictValue({k: (Constant(k), value_of_plain(v)) for k, v in obj.items()})
     if type(obj) in (list, tuple):
-        return SequenceValue([value_of_plain(ex, v) for v in obj], type(obj))
+        return SequenceValue([value_of_plain(v) for v in obj], type(obj))
     return Constant(obj)
 
 
@@ -179,7 +179,7 @@ def _of_json(function: Callable, settings: tuple[str, ...]) -> Callable:
             raise Break(f"json.{function.__name__}() of a {kind(obj)}")
         if not all(map(_is_plain, keywords.values())):
             raise Break(f"json.{function.__name__}() gets wrong arguments")
-        return value_of_plain(ex, fold(lambda: function(obj, **keywords)).value)
+        return value_of_plain(fold(lambda: function(obj, **keywords)).value)
 
     return handler
 

@@ -205,6 +205,9 @@ _HOOK = "old = user.make\ndef make():\n    m = old()\n    m[0].register_forward_
 _REFUSED = {
     "graph break": ("import teletensor as torch\ndef function(x):\n    y = x + 1\n    torch._dynamo.graph_break()\n    return y * 2\n", {}, "a graph break"),
     "side effect": ("seen = []\ndef function(x):\n    seen.append(1)\n    return x + 1\n", {}, "side effects"),
+    "random number": ("import random\ndef function(x):\n    return x * (random.random() < 2)\n", {}, "random numbers or prints"),
+    "unused random number": ("import random\ndef function(x):\n    random.seed(3)\n    return x + 1\n", {}, "random numbers or prints"),
+    "print": ("import teletensor as torch\ntorch._dynamo.config.reorderable_logging_functions.add(print)\ndef function(x):\n    print(end='')\n    return x + 1\n", {}, "random numbers or prints"),
     "argument as result": ("def function(x):\n    return x, x + 1\n", {}, "a result that existed before"),
     "written argument": ("def function(x):\n    x.add_(1)\n    return x * 2\n", {}, "a Program that depends on more than its inputs"),
     "symbols": (_MLP, {"options": ", dynamic=True"}, ""),
