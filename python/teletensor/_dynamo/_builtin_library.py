@@ -31,7 +31,7 @@ def _plain(ex: Any, value: Value) -> Any:
     return found
 
 
-def _compiled(ex: Any, pattern: Any, flags: Any = 0) -> re.Pattern:
+def _compiled(pattern: Any, flags: Any = 0) -> re.Pattern:
     if isinstance(pattern, re.Pattern):
         if flags:
             raise Break("flags for a compiled pattern")  # raises ValueError
@@ -51,7 +51,7 @@ def _pattern_of(ex: Any, args: list[Value], kwargs: dict[str, Value], names: tup
     given.update(kwargs)
     pattern, flags = ex.real(given.pop("pattern")), given.pop("flags", Constant(0))
     found = pattern.value if isinstance(pattern, Constant) and isinstance(pattern.value, re.Pattern) else _plain(ex, pattern)
-    return _compiled(ex, found, _plain(ex, flags)), given
+    return _compiled(found, _plain(ex, flags)), given
 
 
 def _of_re(name: str, names: tuple[str, ...]) -> Callable:
