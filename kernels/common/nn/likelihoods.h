@@ -1,10 +1,16 @@
 // ClassShape: checks and offsets of nll_loss's input.
 #pragma once
 
+#include <cstdint>
+#include <limits>
+
 #include "engine/schema/error.h"
 #include "engine/tensor/tensor.h"
 
 namespace tt {
+
+// The ignore_index with which no target is ignored: this one is out of range, too.
+inline constexpr int64_t kNoTargetIgnored = std::numeric_limits<int64_t>::min();
 
 // Log likelihoods of shape N x C x space (a single sample has N = 1), with one target per element of N x space.
 struct ClassShape {

@@ -211,30 +211,32 @@ template <typename T>
 
 template <typename T, typename Weight>
 [[gnu::always_inline]] inline void uniform_losses_of(const Vectors& v, const T* x, const T* most, const T* sums,
-                                                     T* losses, Weight weight) {
+                                                     double* losses, Weight weight) {
   if (v.stride == 0) {
-    const auto plus = [](T a, T b) { return a + b; };
+    const auto plus = [](double a, double b) { return a + b; };
     for (int64_t r = 0; r < v.count; ++r) {
       const T *row = x + r * v.n, largest = most[r], shift = sums[r];
       losses[r] = reduce_row(
-          v.n, T(0), [&](T s, int64_t i) { return s + weight(i) * (shift - (row[i] - largest)); }, plus);
+          v.n, 0.0,
+          [&](double s, int64_t i) { return s + weight(i) * static_cast<double>(shift - (row[i] - largest)); }, plus);
     }
     return;
   }
-  std::fill_n(losses, v.count, T(0));
+  std::fill_n(losses, v.count, 0.0);
   for (int64_t i = 0; i < v.n; ++i) {
-    const T *xi = x + i * v.stride, w = weight(i);
-    for (int64_t j = 0; j < v.count; ++j) losses[j] += w * (sums[j] - (xi[j] - most[j]));
+    const T* xi = x + i * v.stride;
+    const double w = weight(i);
+    for (int64_t j = 0; j < v.count; ++j) losses[j] += w * static_cast<double>(sums[j] - (xi[j] - most[j]));
   }
 }
 
 template <typename T>
 [[gnu::always_inline]] inline void uniform_losses_of(const Vectors& v, const T* x, const T* most, const T* sums,
-                                                     const T* weights, T* losses) {
+                                                     const T* weights, double each, double* losses) {
   if (weights) {
-    uniform_losses_of(v, x, most, sums, losses, [&](int64_t i) { return weights[i]; });
+    uniform_losses_of(v, x, most, sums, losses, [&](int64_t i) { return each * static_cast<double>(weights[i]); });
   } else {
-    uniform_losses_of(v, x, most, sums, losses, [](int64_t) { return T(1); });
+    uniform_losses_of(v, x, most, sums, losses, [&](int64_t) { return each; });
   }
 }
 
@@ -286,12 +288,12 @@ TT_CLONES void scaled_softmax(const Vectors& v, const double* x, const double* l
   scaled_softmax_of(v, x, largest, sums, scales, y, [](double value, int64_t, int64_t) { return value; });
 }
 TT_CLONES void uniform_losses(const Vectors& v, const float* x, const float* largest, const float* sums,
-                              const float* weights, float* losses) {
-  uniform_losses_of(v, x, largest, sums, weights, losses);
+                              const float* weights, double each, double* losses) {
+  uniform_losses_of(v, x, largest, sums, weights, each, losses);
 }
 TT_CLONES void uniform_losses(const Vectors& v, const double* x, const double* largest, const double* sums,
-                              const double* weights, double* losses) {
-  uniform_losses_of(v, x, largest, sums, weights, losses);
+                              const double* weights, double each, double* losses) {
+  uniform_losses_of(v, x, largest, sums, weights, each, losses);
 }
 TT_CLONES void smoothed_softmax(const Vectors& v, const float* x, const float* largest, const float* sums,
                                 const float* scales, const float* rates, const float* weights, float* y) {

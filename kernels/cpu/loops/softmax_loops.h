@@ -26,12 +26,13 @@ void scaled_softmax(const Vectors& v, const float* x, const float* largest, cons
                     float* y);
 void scaled_softmax(const Vectors& v, const double* x, const double* largest, const double* sums, const double* scales,
                     double* y);
-// losses = sum of weights * -log_softmax(x), computed from the results of log_sums(), with one weight per element of a
-// vector; 1 if `weights` is null.
+// losses = sum of each * weights * -log_softmax(x), computed from the results of log_sums(), with one weight per
+// element of a vector; 1 if `weights` is null. Sums of many classes are as accurate as those of few, and finite if the
+// result is.
 void uniform_losses(const Vectors& v, const float* x, const float* largest, const float* sums, const float* weights,
-                    float* losses);
+                    double each, double* losses);
 void uniform_losses(const Vectors& v, const double* x, const double* largest, const double* sums, const double* weights,
-                    double* losses);
+                    double each, double* losses);
 // y = scale * softmax(x) - rate * weights: scaled_softmax() with a second factor per vector.
 void smoothed_softmax(const Vectors& v, const float* x, const float* largest, const float* sums, const float* scales,
                       const float* rates, const float* weights, float* y);

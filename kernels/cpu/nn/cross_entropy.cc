@@ -18,13 +18,14 @@ void cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weig
   const Targets targets(input.sizes(), target, ignore_index, weight);
   const LabelSmoothing smoothing(label_smoothing, targets.shape);
   const Tensor x = as_accumulate_type(input), w = contiguous_as(weight, x.dtype());
-  const Tensor all_classes = smoothing.applies() ? empty({targets.shape.positions()}, x.dtype(), x.device()) : Tensor();
+  const Tensor all_classes =
+      smoothing.applies() ? empty({targets.shape.positions()}, DType::kFloat64, x.device()) : Tensor();
   const bool none = reduction == "none";
   AccumulateBuffer result(output);
   with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     const T *logits = x.data_as<T>(), *weights = data_or_null<T>(w);
     T *y = result.tensor().data_as<T>(), *most = largest.data_as<T>(), *sums = log_sum.data_as<T>();
-    T* const uniform = all_classes ? all_classes.data_as<T>() : nullptr;
+    double* const uniform = all_classes ? all_classes.data_as<double>() : nullptr;
     const SoftmaxVectors split(x.sizes(), class_dim(x));
     if (split.n == 0) {
       std::fill_n(most, split.vectors(), -std::numeric_limits<T>::infinity());
@@ -33,14 +34,14 @@ void cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weig
     split.for_each_group([&](const Vectors& v, int64_t at) {
       const int64_t i = split.index_of(at);
       log_sums(v, logits + at, most + i, sums + i);
-      if (uniform) uniform_losses(v, logits + at, most + i, sums + i, weights, uniform + i);
+      if (uniform) uniform_losses(v, logits + at, most + i, sums + i, weights, smoothing.each, uniform + i);
     });
-    double sum = 0, total = 0;
-    if (none) std::fill_n(y, split.vectors(), static_cast<T>(0 * smoothing.each));  // NaN if there are no classes
+    double sum = 0 * smoothing.each, total = 0;  // NaN if there are no classes
+    if (none) std::fill_n(y, split.vectors(), static_cast<T>(sum));
     targets.for_each([&](int64_t i, int64_t at, int64_t c) {
       const double scale = weights ? static_cast<double>(weights[c]) : 1.0;
       double loss = scale * static_cast<double>(sums[i] - (logits[at] - most[i]));
-      if (uniform) loss = loss * smoothing.target + static_cast<double>(uniform[i]) * smoothing.each;
+      if (uniform) loss = loss * smoothing.target + uniform[i];
       if (none) y[i] = static_cast<T>(loss);
       sum += loss;
       total += scale;
@@ -84,7 +85,8 @@ void cross_entropy_backward(const Tensor& grad, const Tensor& input, const Tenso
       return;
     }
     const T of_target = static_cast<T>(smoothing.target), of_each = static_cast<T>(smoothing.each);
-    const T all = weights ? std::accumulate(weights, weights + split.n, T(0)) : static_cast<T>(split.n);
+    const T all =
+        static_cast<T>(weights ? std::accumulate(weights, weights + split.n, 0.0) : static_cast<double>(split.n));
     std::fill_n(rate, split.vectors(), T(0));
     targets.for_each([&](int64_t i, int64_t, int64_t c) {
       const T by = gs[none ? i : 0] * share;

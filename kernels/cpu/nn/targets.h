@@ -19,7 +19,8 @@ struct Targets {
   Targets(SizesView sizes, const Tensor& targets, int64_t ignore_index, const Tensor& weight)
       : shape(sizes, targets, weight), target(contiguous_as(targets, DType::kInt64)), ignore(ignore_index) {
     const absl::Span<const int64_t> all(target.data_as<int64_t>(), target.numel());
-    const auto is_bad = [&](int64_t t) { return (t != ignore) & ((t < 0) | (t >= shape.classes)); };
+    const bool ignores = ignore != kNoTargetIgnored;
+    const auto is_bad = [&](int64_t t) { return !(ignores & (t == ignore)) & ((t < 0) | (t >= shape.classes)); };
     int64_t bad = 0;  // counted without an early exit, so that the loop vectorises
     for (int64_t t : all) bad += is_bad(t);
     if (bad > 0)

@@ -29,27 +29,29 @@ struct Losses {
     const Row<T, kLanes> row(group, split.n, x, split.inner);
     const Running<C> all = sum_exponentials<C>(group, row);
     const C log_sum = math::log(all.sum);
-    C of_all = 0;  // the losses of all classes
+    double of_all = 0;  // the losses of all classes, times their factor
     if (smoothing.each != 0) {
-      for_each_element([&](int64_t at, C value) { of_all += weight.at(at, C(1)) * (log_sum - (value - all.most)); },
-                       row);
+      for_each_element(
+          [&](int64_t at, C value) {
+            of_all += smoothing.each * weight.at(at, 1.0) * static_cast<double>(log_sum - (value - all.most));
+          },
+          row);
       of_all = group.reduce(of_all, Add());
     }
     if (group.rank() != 0) return;
     largest[i] = all.most;
     log_sums[i] = log_sum;
     const int64_t t = targets.at(i);
-    const C spread = static_cast<C>(smoothing.each);
-    if (t < 0) return each.store(i, C(0) * spread);  // NaN if there are no classes
+    if (t < 0) return each.store(i, static_cast<C>(0 * smoothing.each));  // NaN if there are no classes
     const C loss = weight.at(t, C(1)) * (log_sum - (convert<C>(x[t * split.inner]) - all.most));
-    each.store(i, smoothing.each != 0 ? loss * static_cast<C>(smoothing.target) + of_all * spread : loss);
+    each.store(i, smoothing.each != 0 ? static_cast<C>(static_cast<double>(loss) * smoothing.target + of_all) : loss);
   }
 };
 
 // Sums the losses and their weights in one group of threads, because inputs with enough targets for several groups are
-// rare.
+// rare. The sum begins with `start`.
 void sum_losses(const Queue& queue, Targets targets, Weights weight, Access each, bool with_loss, bool mean,
-                Access loss, Access total_weight) {
+                double start, Access loss, Access total_weight) {
   const int64_t n = targets.shape.positions();
   for_each_group(queue, 1, n, [=] TT_DEVICE(Group & group) {
     Sums sums;
@@ -59,7 +61,7 @@ void sum_losses(const Queue& queue, Targets targets, Weights weight, Access each
     }
     sums = group.reduce(sums, Add());
     if (group.rank() != 0) return;
-    if (with_loss) loss.store(0, mean ? sums.first / sums.second : sums.first);
+    if (with_loss) loss.store(0, start + (mean ? sums.first / sums.second : sums.first));
     total_weight.store(0, sums.second);
   });
 }
@@ -89,12 +91,12 @@ struct Gradients {
     const C most = largest[i], log_sum = log_sums[i];
     const Row<T, kLanes> row(group, split.n, logits + start, split.inner);
     if (smoothing.each != 0) {
-      C all = 0;  // the sum of the weights of all classes
-      for (int64_t c = group.rank(); c < split.n; c += group.size()) all += weight.at(c, C(1));
+      double all = 0;  // the sum of the weights of all classes
+      for (int64_t c = group.rank(); c < split.n; c += group.size()) all += weight.at(c, 1.0);
       all = group.reduce(all, Add());
       const C rate = t < 0 ? C(0) : grad.load<C>(each ? i : 0) * share, of_each = rate * static_cast<C>(smoothing.each);
       const C of_target = t < 0 ? C(0) : rate * (static_cast<C>(smoothing.target) * weight.at(t, C(1)));
-      const C sum = of_target + of_each * all;
+      const C sum = of_target + of_each * static_cast<C>(all);
       write(
           dx + start, split.inner,
           [&](int64_t at, C x) {
@@ -139,17 +141,18 @@ void cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weig
   const Queue queue = queue_of(output);
   const Tensor x = contiguous(input), w = contiguous(weight), classes = contiguous_as(target, DType::kInt64);
   const Targets targets = targets_of(queue, input.sizes(), classes, weight, ignore_index);
+  const LabelSmoothing smoothing(label_smoothing, targets.shape);
   const bool none = reduction == "none";
   const Tensor each = none ? output : empty(target.sizes(), log_sum.dtype(), output.device());
   with_floating(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     const T* logits = x.data_as<T>();
-    process_positions<T>(queue,
-                         Losses<T>{SoftmaxRows(x.sizes(), class_dim(x)), targets, Weights(w),
-                                   LabelSmoothing(label_smoothing, targets.shape), logits, Access(each),
-                                   largest.data_as<AccumulateType<T>>(), log_sum.data_as<AccumulateType<T>>()},
-                         logits);
+    process_positions<T>(
+        queue,
+        Losses<T>{SoftmaxRows(x.sizes(), class_dim(x)), targets, Weights(w), smoothing, logits, Access(each),
+                  largest.data_as<AccumulateType<T>>(), log_sum.data_as<AccumulateType<T>>()},
+        logits);
   });
-  sum_losses(queue, targets, Weights(w), Access(each), !none, reduction == "mean", Access(output),
+  sum_losses(queue, targets, Weights(w), Access(each), !none, reduction == "mean", 0 * smoothing.each, Access(output),
              Access(total_weight));
 }
 

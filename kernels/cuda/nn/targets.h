@@ -21,7 +21,7 @@ struct Targets {
   // Returns -1 if the target is ignored or out of bounds.
   TT_DEVICE int64_t at(int64_t i) const {
     const int64_t t = target[i];
-    if (t == ignore) return -1;
+    if (t == ignore && ignore != kNoTargetIgnored) return -1;
     if (t >= 0 && t < shape.classes) return t;
     report_error(cell, t, 0, shape.classes);
     return -1;
