@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <string>
@@ -142,8 +143,30 @@ std::optional<Replacement> cross_entropy(const Types& types) {
 // ignored.
 constexpr int64_t kNoneIgnored = std::numeric_limits<int64_t>::min();
 
+// Factors: numbers, or what Programs compute of numbers and sizes that depend on the input.
+constexpr char kFactors[] =
+    "e = div(full(E, $eb, @e), full(E, $em, @f)) "
+    "of_each = $b | e of_target = $a | sub(full(E, $a, @less), e) ";
+constexpr const char* kFactorDTypes[] = {"@e", "@f", "@less"};
+
+// Whether what kFactors matches are scalars that are computed of exact numbers, so that their values are known.
+bool are_scalar_factors(const Types& types) {
+  if (types.has_list("E") && !types.list("E").empty()) return false;
+  return std::all_of(std::begin(kFactorDTypes), std::end(kFactorDTypes), [&](const char* dtype) {
+    if (!types.has_argument(dtype)) return true;
+    const Arg& given = types.argument(dtype);
+    return given.kind == Arg::Kind::kInt && given.integer == static_cast<int64_t>(DType::kFloat64);
+  });
+}
+
+// The factor of the loss of each class.
+double factor_of_each(const Types& types) {
+  return types.has_number("$b") ? types.number("$b") : types.number("$eb") / types.number("$em");
+}
+
 // Whether x has rows of scores, with a target for each, which a column of indices has been made of.
 bool are_rows_with_targets(const Types& types) {
+  if (!are_scalar_factors(types)) return false;
   const TensorMeta &x = types.of("x"), &t = types.of("t");
   if (x.dim() != 2 || t.dim() != 1 || t.sizes[0] != x.sizes[0] || types.dim("D", "x") != 1) return false;
   for (const char* last : {"G", "M", "Q", "S"}) {  // dimensions of rows that are gathered, added or removed
@@ -158,7 +181,7 @@ bool are_rows_with_targets(const Types& types) {
 // cross_entropy, if the factor of the target's loss and that of the sum of all losses are 1 - label_smoothing and
 // label_smoothing / classes.
 std::optional<Replacement> smoothed(const Types& types, double of_target, double of_each, std::string_view reduction) {
-  constexpr double kRounding = 1e-6;
+  constexpr double kRounding = 4 * std::numeric_limits<double>::epsilon();
   const double smoothing = of_each * static_cast<double>(types.of("x").sizes[1]);
   if (!(smoothing > 0 && smoothing <= 1) || !(std::abs(of_target + smoothing - 1) <= kRounding)) return std::nullopt;
   return Replacement{
@@ -172,21 +195,23 @@ std::optional<Replacement> mixed_losses(const Types& types, std::string_view red
   if (!are_rows_with_targets(types)) return std::nullopt;
   const bool is_mean = !types.has_list("Q");
   const double divisor = types.factor("$n") * (is_mean ? static_cast<double>(types.of("x").sizes[1]) : 1);
-  const double factor = types.number("$b") / types.factor("$m");
-  const double of_target = types.number("$a") - (types.has_argument("@less") ? factor : 0);
-  return smoothed(types, of_target, factor / divisor, reduction);
+  const double less = types.has_argument("@less") ? types.number("$eb") / types.number("$em") : 0;
+  return smoothed(types, types.number("$a") - less, factor_of_each(types) / divisor, reduction);
 }
 std::optional<Replacement> each_mixed_loss(const Types& types) { return mixed_losses(types, "none"); }
 std::optional<Replacement> mean_mixed_loss(const Types& types) { return mixed_losses(types, "mean"); }
 std::optional<Replacement> sum_of_mixed_losses(const Types& types) { return mixed_losses(types, "sum"); }
 
-// The negative product of log probabilities with targets of which none is 0: a number at the target's class, another
-// one elsewhere.
+// The negative product of log probabilities with targets of which none is 0: a number at the target's class, a smaller
+// one elsewhere. Not of equal numbers, because the operator's factor of the target's loss is 0 then, and its product
+// with an infinite loss NaN.
 std::optional<Replacement> soft_targets(const Types& types, std::string_view reduction) {
   if (!are_rows_with_targets(types)) return std::nullopt;
-  const double elsewhere = types.number("$b") / types.factor("$m");
-  if (types.has_number("$value")) return smoothed(types, types.number("$value") - elsewhere, elsewhere, reduction);
   const TensorMeta& x = types.of("x");
+  const double elsewhere = factor_of_each(types);
+  const bool is_zero = elsewhere < std::numeric_limits<float>::min();  // if the targets are rounded to float32
+  if (is_zero || !(elsewhere * static_cast<double>(x.sizes[1]) < 1)) return std::nullopt;
+  if (types.has_number("$value")) return smoothed(types, types.number("$value") - elsewhere, elsewhere, reduction);
   if (types.number("$k") != static_cast<double>(x.sizes[1])) return std::nullopt;
   const DType dtype =
       types.has_argument("@d") ? static_cast<DType>(types.argument("@d").integer) : DType::kFloat32;  // of a product
@@ -213,11 +238,6 @@ std::optional<Replacement> mean_cross_entropy(const Types& types) {
   if (ignored.kind != Arg::Kind::kInt || ignored.integer != kNoneIgnored) return std::nullopt;
   return reduced_cross_entropy(types, "mean");
 }
-
-// Factors: numbers, or what Programs compute of numbers and sizes that depend on the input.
-constexpr char kFactors[] =
-    "e = div(full(E, $b, @e), full(E, $m, @f)) "
-    "of_each = $b | e of_target = $a | sub(full(E, $a, @less), e) ";
 
 void add_smoothed_losses(absl::FunctionRef<void(const std::string& text, Build build)> add) {
   const std::string picked =
