@@ -136,7 +136,10 @@ def binary_cross_entropy_with_logits(
 def cross_entropy(
     input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0
 ) -> Tensor:
-    """The negative log likelihood of log_softmax(input, 1); targets are class indices or probabilities."""
+    """The negative log likelihood of log_softmax(input, 1); targets are class indices or probabilities.
+
+    With the ignore_index -2**63, no target is ignored: this one is out of bounds, too.
+    """
     reduction = resolve_reduction(size_average, reduce, reduction)
     if target.dim() == input.dim() and target.shape == input.shape:
         if not target.is_floating_point():
@@ -151,9 +154,20 @@ def cross_entropy(
             f"expected target dtype to be Long or Byte, or probabilities of the input's size {list(input.shape)}, "
             f"got {target.dtype} of size {list(target.shape)}"
         )
+    _check_constant(weight, input)
     return _ops.cross_entropy(
         input, _classes(target), weight=weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing
     )
+
+
+def _check_constant(weight: Any, input: Any) -> None:
+    """Refuses a weight per class that requires a gradient, because losses of class indices have none by it."""
+    if isinstance(weight, Tensor) and weight.requires_grad and _C.is_grad_enabled():
+        function = "nll_loss2d_forward" if input.dim() > 2 else "nll_loss_forward"
+        raise RuntimeError(
+            f"The function '{function}' is not differentiable with respect to argument 'weight'. This input cannot have "
+            "requires_grad True."
+        )
 
 
 def _classes(target: Any) -> Any:
@@ -217,7 +231,8 @@ def _soft_cross_entropy(input, target, weight, reduction, label_smoothing) -> Te
             f"weight tensor of shape: {list(weight.shape)}"
         )
     if label_smoothing > 0:
-        target = target * (1 - label_smoothing) + label_smoothing / input.shape[dim]
+        classes = input.shape[dim]
+        target = target * (1 - label_smoothing) + (label_smoothing / classes if classes != 0 else 0.0)
     logs = _ops.log_softmax(input, dim)
     if weight is not None:
         logs = logs * weight.reshape([-1 if d == dim else 1 for d in range(input.dim())])
@@ -226,13 +241,14 @@ def _soft_cross_entropy(input, target, weight, reduction, label_smoothing) -> Te
         return total / (input.numel() // input.shape[dim]) if reduction == "mean" else total
     losses = -(logs * target).sum(dim)
     if reduction == "mean":
-        return losses.mean()
+        return losses.mean() if input.shape[dim] != 0 else losses.sum() / 0  # NaN
     return losses.sum() if reduction == "sum" else losses
 
 
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean") -> Tensor:
     """The negative log likelihood; input contains log probabilities."""
     reduction = resolve_reduction(size_average, reduce, reduction)
+    _check_constant(weight, input)
     return _ops.nll_loss(input, _classes(target), weight=weight, ignore_index=ignore_index, reduction=reduction)
 
 
