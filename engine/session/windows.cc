@@ -22,6 +22,8 @@ constexpr uint32_t kLongArgument = 64;  // bytes or elements
 constexpr Slot kFar = 64;
 constexpr int kMaxFailures = 3;
 constexpr size_t kMaxCandidates = 1024;
+// Frames without room for new candidates before some are forgotten: enough for known ones to become windows.
+constexpr int kMaxFullFrames = 16;
 // Parts of runs of calls: their ends have the least rank among this many calls before and after them. The large parts
 // consist of small ones.
 constexpr size_t kPartRadii[] = {Windows::kMinLength, 6 * Windows::kMinLength};
@@ -155,7 +157,8 @@ absl::Span<const Windows::Match> Windows::find(const Program& program, absl::Spa
   if (instructions.size() < kMinLength || is_paused()) return {};
   const bool at_once = compiler_->at_once();
   if (bytes_ > kMaxBytes || (at_once && ranges_.size() >= kMaxWindows)) forget();
-  if (candidates_.size() > kMaxCandidates) forget_rare();
+  if (full_frames_ >= kMaxFullFrames) forget_rare();
+  is_full_ = false;
   hash(program);
   auto read = reads.begin();
   for (size_t first = 0; first < instructions.size();) {
@@ -165,6 +168,7 @@ absl::Span<const Windows::Match> Windows::find(const Program& program, absl::Spa
     first = std::max(end, first + 1);
   }
   if (!at_once) learn_parts(program, reads, 0, instructions.size());
+  full_frames_ += is_full_ ? 1 : 0;
   return matches_;
 }
 
@@ -286,7 +290,13 @@ void Windows::count(const Program& program, absl::Span<const ReadPoint> reads, s
   const uint64_t hash = range(first, length);
   uint64_t key = hash;
   for (size_t i = 0; i < alive_.size(); ++i) key = mix(key, alive_[i]);
-  Candidate& candidate = candidates_[key];
+  auto known = candidates_.find(key);
+  if (known == candidates_.end()) {
+    is_full_ |= candidates_.size() >= kMaxCandidates;
+    if (is_full_) return;
+    known = candidates_.try_emplace(key).first;
+  }
+  Candidate& candidate = known->second;
   candidate.occurrences += times;
   if (candidate.window || candidate.occurrences < occurrences_ || ranges_.size() >= kMaxWindows) return;
   // The calls with names 1, 2, ... for inputs, in order of their first use, and then for results.
@@ -563,6 +573,11 @@ void Windows::write(const WindowVersion& version, const Window& window, const In
   }
 }
 
+uint64_t Windows::host_bytes() const {
+  const uint64_t per_call = (sums_.capacity() + powers_.capacity() + ranks_.capacity()) * sizeof(uint64_t);
+  return bytes_ + candidates_.capacity() * kCandidateBytes + per_call + eligible_.capacity() / 8;
+}
+
 std::vector<WindowCounters> Windows::counters() const {
   std::vector<WindowCounters> all;
   for (const auto& [key, candidate] : candidates_) {
@@ -583,10 +598,15 @@ std::vector<WindowCounters> Windows::counters() const {
   return all;
 }
 
-// Forgets the candidates that have not become windows, or everything if there is no room for windows.
+// Halves the numbers of occurrences of the candidates that have not become windows, and forgets those that have none;
+// or forgets everything if there is no room for windows.
 void Windows::forget_rare() {
+  full_frames_ = 0;
   if (ranges_.size() >= kMaxWindows) return forget();
-  absl::erase_if(candidates_, [](const auto& entry) { return !entry.second.window; });
+  absl::erase_if(candidates_, [](auto& entry) {
+    entry.second.occurrences /= 2;
+    return !entry.second.window && entry.second.occurrences <= 0;
+  });
 }
 
 void Windows::forget() {

@@ -89,7 +89,7 @@ class Windows final : public SessionService {
   int64_t runs() const { return runs_; }
   int64_t saved_instructions() const { return saved_instructions_; }
 
-  uint64_t host_bytes() const override { return bytes_ + candidates_.size() * kCandidateBytes; }
+  uint64_t host_bytes() const override;
   std::string unsaved() const override { return ""; }
 
  private:
@@ -140,6 +140,8 @@ class Windows final : public SessionService {
   std::vector<Slot> dropped_others_;
   std::vector<Slot> mapped_;  // by name of the compiled Program
   int frames_ = 0;            // since the last replacement
+  int full_frames_ = 0;       // in which there was no room for a candidate, since some were forgotten
+  bool is_full_ = false;      // whether the frame is one of these
   uint64_t bytes_ = 0;
   int64_t compiled_ = 0, runs_ = 0, saved_instructions_ = 0;
 };

@@ -301,6 +301,24 @@ TEST_F(WindowsTest, AFrameOfManyRepetitionsHasAPeriod) {
   EXPECT_GE(runs(), 19);
 }
 
+TEST_F(WindowsTest, FramesWithMoreDifferentPartsThanAreCountedHaveWindows) {
+  uint64_t name = 100;
+  for (int i = 0; i < 8; ++i) {
+    v1::Frame frame;
+    uint64_t x = 1;
+    for (int k = 0; k < 20000; ++k, x = name++) {
+      Instruction call(&frame, "mul");
+      call.handle(x).real(1 + 1e-6 * k).result(name);
+      if (k > 1) call.release(x - 1);
+    }
+    for (auto& instruction : *frame.mutable_instructions()) instruction.set_no_grad(true);
+    frame.add_release(x - 1);
+    frame.add_release(x);
+    run(frame);
+  }
+  EXPECT_GT(runs(), 0);
+}
+
 TEST_F(WindowsTest, RandomNumbersAreThoseOfSingleCalls) {
   std::string values[2];
   for (int way = 0; way < 2; ++way) {
