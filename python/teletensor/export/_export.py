@@ -123,7 +123,13 @@ class Attempt:
             merge(captures, points)
         except StructureError as e:
             raise ViolatedError(names, [str(e)]) from e
+        self._check_divisors(captures, points, ranges)
         return first, ranges
+
+    def _check_divisors(self, captures: list[Captured], points: list[dict[str, int]], ranges: dict[str, tuple[Any, Any]]) -> None:
+        """Raises ViolatedError if a guard that merge() has added may not hold."""
+        if guards := violated_guards(captures, points, ranges):
+            raise ViolatedError(", ".join(s.name for s in self.symbols), [], guards)
 
     def _run_unbacked(self, plan: Plan) -> tuple[Captured, dict[str, tuple[Any, Any]]]:
         """run() of a module with numbers that depend on values of tensors."""
@@ -147,6 +153,7 @@ class Attempt:
                 merge(captures, points)
             except StructureError as e:
                 raise ViolatedError(names, [str(e)]) from e
+            self._check_divisors(captures, points, ranges)
         extra = values.describe()
         return first, {**ranges, **plan.ranges(values), **dict.fromkeys(extra, (0, None))}
 

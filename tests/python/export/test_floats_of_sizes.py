@@ -207,3 +207,45 @@ def test_constants_above_a_billion(torch):
     dim = torch.export.Dim.DYNAMIC
     with pytest.raises(RuntimeError, match="the number of operators"):
         exported(torch, lambda x: [c.sum() for c in x.split(1 << 30)], torch.ones(6), dynamic_shapes=(({0: dim},),))
+
+
+DIVISIONS = [  # of which eager calls raise errors for some sizes, and whose results are the same for all others, or unused
+    ("x * (2 % (x.shape[0] % 3))", 7, 9, "x_1.size()[0] % 3 != 0"),
+    ("(2 % (x.shape[0] % 3), x + 1)[1]", 7, 9, "x_1.size()[0] % 3 != 0"),
+    ("(1 // (x.shape[0] - 100), x + 1)[1]", 6, 100, "x_1.size()[0] - 100 != 0"),
+    ("(1.0 / (x.shape[0] * 0.5 - 50), x + 1)[1]", 6, 100, "(sym_float(x_1.size()[0]) * 0.5) - 50.0 != 0"),
+    ("((x.shape[0] * 0.5 - 50) ** -2.0, x + 1)[1]", 6, 100, "(sym_float(x_1.size()[0]) * 0.5) - 50.0 != 0"),
+]
+
+
+@pytest.mark.parametrize(("text", "example", "size", "guard"), DIVISIONS)
+def test_divisors_that_the_graph_lacks_are_not_0(torch, text, example, size, guard):
+    f = eval(f"lambda x: {text}")  # noqa: S307
+    with pytest.raises(ZeroDivisionError):
+        f(torch.ones(size))
+    assert f" - {guard}" in make_fx(f, torch.ones(example)).shape_env.format_guards().splitlines()
+    with pytest.raises(RuntimeError, match="!= 0|ZeroDivisionError"):
+        exported(torch, f, torch.ones(example), dynamic_shapes=(({0: torch.export.Dim.DYNAMIC},),))
+
+
+def test_divisors_of_the_graph_need_no_guard(torch):
+    for f in (lambda x: x * (7 % x.shape[0]), lambda x: x * (7.5 / (x.shape[0] * 0.5)), lambda x: (7 % x.shape[0], x + 1)[1]):
+        module = make_fx(f, torch.ones(6))
+        assert not module.shape_env.format_guards().strip()
+        torch.testing.assert_close(module(torch.ones(9)), f(torch.ones(9)))
+
+
+TEXTS_OF_NUMBERS = [
+    'x * {"100": 2.0}.get(f"{x.shape[0]}", 1.0)', 'x * {"50.0": 2.0}.get(str(x.shape[0] * 0.5), 1.0)',
+    'x * 2 if repr(x.shape) == "torch.Size([100])" else x', 'x * {"50.00": 2.0}.get(f"{x.shape[0] * 0.5:.2f}", 1.0)',
+    'x * {"100": 2.0}.get("{}".format(x.shape[0]), 1.0)', 'x * {"100": 2.0}.get("%s" % x.shape[0], 1.0)',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TEXTS_OF_NUMBERS)
+def test_texts_of_sizes_are_guards(torch, text):
+    f = eval(f"lambda x: {text}")  # noqa: S307
+    assert f(torch.ones(100))[0].item() == 2
+    assert " - x_1.size()[0] == 6" in make_fx(f, torch.ones(6)).shape_env.format_guards().splitlines()
+    with pytest.raises(RuntimeError, match="s0|x"):
+        exported(torch, f, torch.ones(6), dynamic_shapes=(({0: torch.export.Dim.DYNAMIC},),))

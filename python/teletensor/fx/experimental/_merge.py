@@ -20,7 +20,17 @@ from ..._symbolic_bool import SymBool
 from ..node import Node
 from ._recording import Recording
 from ._size_fit import NEGATED, Expression, fitted, float_of_size, holds
-from ._sizes import RecordedFloat, RecordedSize, bounds_of, guards_of, holds_between, operands_of, text_of, value_of
+from ._sizes import (
+    RecordedFloat,
+    RecordedSize,
+    bounds_of,
+    guard_of,
+    guards_of,
+    holds_between,
+    operands_of,
+    text_of,
+    value_of,
+)
 from ._unbacked_checks import function_of
 
 
@@ -70,6 +80,7 @@ class _Merger:
         self.pool: dict[tuple[int, ...], tuple] = {}  # recipes by the values in the recordings
         self.known: dict[tuple[int, ...], Node] = {}  # nodes that compute sizes
         self.by_text: dict[str, Node] = {}  # nodes that compute sizes as the function does, by text_of()
+        self.texts: dict[tuple[int, ...], str] = {}  # of the recipes that the function has computed
         self.ready: set[Node] = set()
         self.last_placeholder: Node | None = None
         self.last_size: Node | None = None  # of a placeholder
@@ -117,7 +128,8 @@ class _Merger:
                 break
             values = tuple(map(value_of, sizes))
             if len(set(values)) > 1:
-                self.pool.setdefault(values, sizes[0].recipe)
+                if self.pool.setdefault(values, sizes[0].recipe) is sizes[0].recipe:
+                    self.texts[values] = text_of(sizes[0])
             self.next_logged += 1
 
     def _is_ready(self, size: Any) -> bool:
@@ -151,6 +163,8 @@ class _Merger:
         expression = self.expression(values)
         made.meta["symbolic_value"] = expression.text() if expression else None
         self.known[values] = made
+        if recipe is self.pool.get(values) and values in self.texts:
+            self.by_text.setdefault(self.texts[values], made)
         return made
 
     def _operand(self, operand: Any, where: Node) -> Any:
@@ -195,7 +209,8 @@ class _Merger:
         first, plain = row[0], list(map(value_of, row))
         if len(set(map(type, row))) > 1 or len(set(map(text_of, row))) > 1:
             if any(v != plain[0] or type(v) is not type(plain[0]) for v in plain):
-                raise StructureError(f"an argument of {where} is {first!r} and {next(v for v in plain if v != plain[0])!r} for other sizes")
+                other = next(v for v in plain if v != plain[0])
+                raise StructureError(f"an argument of {where} is {plain[0]!r} and {other!r} for other sizes")
             return plain[0]
         if type(first) is SymBool:
             return self._condition(first, where, row)
@@ -282,6 +297,23 @@ class _Merger:
                 self._check_parts([getattr(c.recording.root, n.target) for c, n in zip(self.captures, nodes)])
             self._add_sizes(nodes)
         self._merge_outputs(numbers)
+
+    def require_divisors(self) -> None:
+        """Makes guards that the divisors of numbers which the graph does not compute are not 0, for which the function raises an error.
+
+        Those that are positive for all sizes of at least 1 need none.
+        """
+        logs = [c.recording.log for c in self.captures]
+        if None in logs:
+            return
+        ranges: dict[str, tuple[int, int | None]] = {name: (1, None) for name in self.samples[0]}
+        for row in list(zip(*(log.divisions for log in logs))):
+            if text_of(row[0][0]) in self.by_text:
+                continue
+            guards = [guard_of("!=", divisor, 0, True) for _, divisor in row]
+            if len({g.text for g in guards}) > 1 or not _is_positive(row, self.samples, ranges):
+                for log, guard in zip(logs, guards):
+                    log.guards.append(guard)
 
     def _merge_outputs(self, numbers: list[dict[Node, int]]) -> None:
         if any(c.out_spec != self.first.out_spec for c in self.captures):
@@ -379,7 +411,13 @@ def merge(captures: list[Captured], samples: list[dict[str, int]]) -> Callable[[
     require_choices(captures)
     merger = _Merger(captures, samples)
     merger.run()
+    merger.require_divisors()
     return merger.expression
+
+
+def _is_positive(row: tuple[Any, ...], samples: list[dict[str, int]], ranges: dict[str, tuple[int, int | None]]) -> bool:
+    """Whether the divisor of a division, which has been computed in the same way in all recordings, is positive for all sizes."""
+    return _bounds([divisor for _, divisor in row], samples, ranges)[0] > 0
 
 
 def require_choices(captures: list[Captured]) -> None:
@@ -448,12 +486,18 @@ def _float_holds(row: tuple[Any, ...], samples: list[dict[str, int]], ranges: di
     if any(g.relation != row[0].relation for g in row) or any(len({text_of(v) for v in column}) > 1 for column in columns):
         return False
 
+    sides = [_bounds(column, samples, ranges) for column in columns]
+    return holds_between(row[0].relation, row[0].outcome, *sides)
+
+
+def _bounds(column: Any, samples: list[dict[str, int]], ranges: dict[str, tuple[int, int | None]]) -> tuple[float, float]:
+    """Bounds within the ranges of a number that was computed in the same way in all recordings."""
+
     def of_ints(values: tuple[int, ...]) -> tuple[float, float]:
         found = fitted(values, samples)
         return (-math.inf, math.inf) if found is None else found.bounds(ranges)
 
-    sides = [bounds_of(column, of_ints) for column in columns]
-    return holds_between(row[0].relation, row[0].outcome, *sides)
+    return bounds_of(tuple(column), of_ints)
 
 
 def sample_points(symbols: list[Symbol], low: int) -> list[dict[str, int]]:

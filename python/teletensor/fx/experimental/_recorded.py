@@ -232,7 +232,7 @@ class RecordedShape(tuple):
         return RecordedShape(found) if isinstance(key, slice) else found
 
     def __repr__(self) -> str:
-        return f"torch.Size({[n.refuse() if is_number(n) else int.__add__(n, 0) for n in self]})"
+        return f"torch.Size({[n.refuse() if is_number(n) else int(n) for n in self]})"
 
 
 for _name in (

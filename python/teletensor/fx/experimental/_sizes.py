@@ -39,6 +39,7 @@ class SizeLog:
         self.expressions: list[RecordedSize] = []
         self.guards: list[Guard] = []
         self.choices: list[SymBool] = []
+        self.divisions: list[tuple[Any, Any]] = []  # numbers and the numbers of sizes by which they are divided
         self.unbacked = unbacked
         self.calls: list[Any] = []  # the nodes that were recorded as calls
         self.passed: list[dict[tuple[type, Any], Any]] = []  # per call of a function in C: numbers among its arguments, by value
@@ -60,6 +61,7 @@ class RecordedSize(int):
         made = int.__new__(RecordedSize, value)
         made.recipe, made.log = recipe, log
         log.expressions.append(made)
+        _log_division(log, made)
         return made
 
     @property
@@ -126,12 +128,12 @@ class RecordedSize(int):
         return self.compared("!=", 0)
 
     def __repr__(self) -> str:
-        return str(self.plain())
+        return str(self._specialised())
 
     __str__ = __repr__
 
     def __format__(self, spec: str) -> str:
-        return format(self.plain(), spec)
+        return format(self._specialised(), spec)
 
     def __reduce__(self) -> tuple:
         return int, (self.plain(),)
@@ -179,7 +181,9 @@ class RecordedFloat:
         found = FLOAT_OPERATIONS[kind](*map(value_of, operands))
         if type(found) is not float:  # a root of a negative number
             return FLOAT_OPERATIONS[kind](*map(_plain, operands))
-        return RecordedFloat(found, (kind, *operands), log)
+        made = RecordedFloat(found, (kind, *operands), log)
+        _log_division(log, made)
+        return made
 
     @property
     def __class__(self) -> type:  # for isinstance(); functions in C see that it is no float
@@ -255,10 +259,10 @@ class RecordedFloat:
         return other // self, other % self
 
     def __repr__(self) -> str:
-        return repr(self.value)
+        return repr(self._specialised())
 
     def __format__(self, spec: str) -> str:
-        return format(self.value, spec)
+        return format(self._specialised(), spec)
 
     def __reduce__(self) -> tuple:
         return float, (self.value,)
@@ -294,6 +298,17 @@ def _float_result(log: SizeLog, kind: str, a: Any, b: Any) -> Any:
     if not (kind == "/" and all(type(v) in (int, RecordedSize) for v in numbers)):
         numbers = [v.as_float() if type(v) is RecordedSize else float(v) if type(v) is int else v for v in numbers]
     return RecordedFloat.of(log, kind, *numbers)
+
+
+def _log_division(log: SizeLog, made: Any) -> None:
+    """Notes by what a number is divided. A graph that does not compute the number requires that the divisor is not 0."""
+    kind, *operands = made.recipe
+    if kind == "**" and type(value_of(operands[1])) is float and not value_of(operands[1]) >= 0:
+        operands.reverse()
+    elif kind not in ("/", "//", "%"):
+        return
+    if type(operands[1]) in (RecordedSize, RecordedFloat):
+        log.divisions.append((made, operands[1]))
 
 
 def _float_arithmetic(kind: str, is_reflected: bool) -> Callable:
