@@ -249,3 +249,48 @@ def test_texts_of_sizes_are_guards(torch, text):
     assert " - x_1.size()[0] == 6" in make_fx(f, torch.ones(6)).shape_env.format_guards().splitlines()
     with pytest.raises(RuntimeError, match="s0|x"):
         exported(torch, f, torch.ones(6), dynamic_shapes=(({0: torch.export.Dim.DYNAMIC},),))
+
+
+CONDITIONS_OF_CODE_IN_C = [  # that hold for x of 100 elements
+    "0.5 * x.shape[0] == 50", "1.0 / x.shape[0] == 0.01", "100.0 == x.shape[0]", "400.0 // x.shape[0] == 4", "math.isqrt(x.shape[0]) == 10",
+    "math.gcd(x.shape[0], 100) == 100", "True * x.shape[0] == 100", "1j * x.shape[0] == 100j", "x.shape[0].numerator == 100",
+    "x.shape[0].real == 100", "hex(x.shape[0]) == '0x64'", "chr(x.shape[0]) == 'd'", "'%d' % x.shape[0] == '100'", "3.5 * x.shape[0] + 2.0 == 352.0",
+    "0.5 * x.shape[0] == LIMIT",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", CONDITIONS_OF_CODE_IN_C)
+def test_conditions_of_code_in_c_are_noticed(torch, text):
+    f = eval(f"lambda x: x * 2 if {text} else x", {"math": math, "LIMIT": 50})  # noqa: S307
+    assert f(torch.ones(100))[0].item() == 2
+    guards = make_fx(f, torch.ones(6)).shape_env.format_guards().splitlines()
+    assert " - x_1.size()[0] == 6" in guards or " - not (x_1.size()[0] == 100)" in guards
+    with pytest.raises(RuntimeError, match="s0|x"):
+        exported(torch, f, torch.ones(6), dynamic_shapes=(({0: torch.export.Dim.DYNAMIC},),))
+
+
+def test_constants_of_attributes_are_tried(torch):
+    class Module(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.limit = 350.0
+
+        def forward(self, x):
+            return x * 2 if 3.5 * x.shape[0] == self.limit else x
+
+    with pytest.raises(RuntimeError, match="x"):
+        torch.export.export(Module(), (torch.ones(6),), dynamic_shapes=({0: torch.export.Dim.DYNAMIC},))
+
+
+def test_tracing_functions_are_kept(torch):
+    import sys
+
+    seen = []
+    before = sys.gettrace()
+    sys.settrace(lambda frame, event, _: seen.append(frame.f_code.co_name))
+    try:
+        make_fx(lambda x: x + 1, torch.ones(6))
+        assert sys.gettrace() is not before
+    finally:
+        sys.settrace(before)
+    assert "<lambda>" in seen

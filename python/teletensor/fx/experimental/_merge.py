@@ -516,7 +516,7 @@ def sample_points(symbols: list[Symbol], low: int) -> list[dict[str, int]]:
                 value = s.high if k == count - 1 else base + (value - base) % max(s.high - base + 1, 1)
             point[s.name] = value
         points.append(point)
-    points += _within([{**points[0], s.name: max(s.low, low, 2) + k} for s in symbols for k in (0, 1)], symbols)
+    points += within_ranges([{**points[0], s.name: max(s.low, low, 2) + k} for s in symbols for k in (0, 1)], symbols)
     unique = {tuple(p.items()): p for p in points}
     return list(unique.values())
 
@@ -527,9 +527,9 @@ def points_near_constants(symbols: list[Symbol], log: Any, low: int) -> list[dic
     recipes = [size.recipe for size in log.expressions if size.recipe[0] in ("//", "%")]
     constants = list(dict.fromkeys(abs(o) for recipe in recipes for o in recipe[1:] if type(o) is int))[:4]
     points = [{**hints, s.name: n} for c in constants for n in (c - 1, c, c + 1, 2 * c - 1) if low <= n < 1 << 40 for s in symbols]
-    return _within(points, symbols)
+    return within_ranges(points, symbols)
 
 
-def _within(points: list[dict[str, int]], symbols: list[Symbol]) -> list[dict[str, int]]:
+def within_ranges(points: list[dict[str, int]], symbols: list[Symbol]) -> list[dict[str, int]]:
     """The points whose sizes are in the ranges of the symbols."""
     return [p for p in points if all(s.low <= p[s.name] and (s.high is None or p[s.name] <= s.high) for s in symbols)]

@@ -135,6 +135,27 @@ class RecordedSize(int):
     def __format__(self, spec: str) -> str:
         return format(self._specialised(), spec)
 
+    @property
+    def real(self) -> RecordedSize:
+        """The size."""
+        return self
+
+    numerator = real
+
+    @property
+    def imag(self) -> int:
+        """0."""
+        return 0
+
+    @property
+    def denominator(self) -> int:
+        """1."""
+        return 1
+
+    def conjugate(self) -> RecordedSize:
+        """The size."""
+        return self
+
     def __reduce__(self) -> tuple:
         return int, (self.plain(),)
 

@@ -15,6 +15,7 @@ from ...utils import _pytree as pytree
 from ..graph import Graph, _PyTreeCodeGen, _PyTreeInfo
 from ..graph_module import GraphModule
 from ..node import Node
+from ._code_constants import CodeConstants
 from ._composites import COMPOSITES
 from ._expanded import expanded_graph
 from ._large_sizes import FAILED, GUARDED, SAME, SIZES, UNNOTICED, Arguments, climb, scaled
@@ -134,7 +135,9 @@ class Family:
     def __init__(self, record: Callable[[list[Symbol], Point], Captured], symbols: list[Symbol]) -> None:
         self.record, self.symbols = record, symbols
         self._refused_structure = False  # whether the last recordings to be merged differed
-        self.first = record(symbols, self._example(symbols))
+        self._constants = CodeConstants()
+        with self._constants.collected():
+            self.first = record(symbols, self._example(symbols))
 
     @staticmethod
     def _example(symbols: list[Symbol]) -> Point:
@@ -207,6 +210,8 @@ class Family:
 
         if (log := first.recording.log) is not None:
             add([*_ends(symbols), *_near_constants(symbols, log)], 1 << 20)
+            nodes = len(first.recording.graph.nodes)
+            add([p for p in self._constants.points(points[0], log, nodes) if p not in points], 1 << 20)
         add(_candidates(symbols), wanted + len(captures))
         if large is None:
             large = self._large_points(symbols, Arguments(captures, points, self._example(symbols)))
