@@ -45,14 +45,18 @@ def _union(value: dict) -> tuple[str, Any]:
     return found[0]
 
 
-def number_of(size: dict) -> int:
-    """A size, stride or offset, or its example."""
+def number_of(size: dict, *limits: int) -> int:
+    """A size, stride or offset, or its example.
+
+    Args:
+        limits: the smallest one, which is 0 unless it is a number that no tensor has as a size.
+    """
     key, content = _union(size)
     if key == "as_expr":
         key, content = _union(content.get("hint") or {"as_int": 2})
     if key != "as_int":
         raise RuntimeError(f"[export.load] expected a number, got {key}")
-    return integer(content, "a size", 0)
+    return integer(content, "a size", *(limits or (0,)))
 
 
 _SYMBOLIC = {"as_sym_int": SymIntArgument, "as_sym_float": SymFloatArgument, "as_sym_bool": SymBoolArgument}
@@ -146,7 +150,7 @@ class _GraphReader:
         elif name in self.data["sym_int_values"]:
             value = self.data["sym_int_values"][name]
             expression = _expression(value)
-            node.meta["val"] = number_of(value)
+            node.meta["val"] = number_of(value, -(2**63))
             node.meta["symbolic_value"] = expression.text() if expression not in (None, True) else None
         elif name in self.data.get("sym_float_values", {}):
             node.meta["val"], node.meta["symbolic_value"] = 0.5, _symbol_of(self.data["sym_float_values"][name])

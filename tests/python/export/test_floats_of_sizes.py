@@ -294,3 +294,24 @@ def test_tracing_functions_are_kept(torch):
     finally:
         sys.settrace(before)
     assert "<lambda>" in seen
+
+
+def test_programs_with_conditions_are_decomposed(torch):
+    for name in ("condition", "condition of floats"):
+        function, _ = TEXTS[name]
+        program = exported(torch, lambda x: function(torch, x), torch.randn(7, 6), dynamic_shapes=(({0: torch.export.Dim.DYNAMIC},),))
+        decomposed = program.run_decompositions().module()
+        for n in (2, 4, 5, 6, 9):
+            x = torch.randn(n, 6)
+            torch.testing.assert_close(decomposed(x), function(torch, x))
+
+
+def test_negative_numbers_of_sizes_are_stored(torch, tmp_path):
+    def f(x):
+        return x * (-x.shape[0] % 7.5)
+
+    program = exported(torch, f, torch.ones(6), dynamic_shapes=(({0: torch.export.Dim.DYNAMIC},),))
+    torch.export.save(program, tmp_path / "program.pt2")
+    loaded = torch.export.load(tmp_path / "program.pt2").module()
+    for n in (2, 6, 9, 31):
+        torch.testing.assert_close(loaded(torch.ones(n)), f(torch.ones(n)))

@@ -248,7 +248,7 @@ class Functionaliser:
             if isinstance(found, GraphModule):
                 name = next(n for n, m in recording.root.named_children() if m is found)
                 return recording.graph.get_attr(name)
-            return recording.own(found.read())._node
+            return recording.own(found.read())._node if isinstance(found, _Value) else found
 
         items = {n.args[1]: n.meta.get("symbolic_sizes", {}) for n in node.users if n.target is operator.getitem}
 
