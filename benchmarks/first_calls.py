@@ -66,7 +66,7 @@ def measure(name: str) -> dict[str, float]:
 def in_process(name: str, engine: Engine, folder: str) -> dict[str, float]:
     """Times of a new client process, which stores captures in a folder; empty: nowhere."""
     environment = {**os.environ, "TELETENSOR_ADDRESS": engine.address, "TELETENSOR_TOKEN": engine.token.read_text().strip()}
-    environment |= {"XDG_CACHE_HOME": folder} if folder else {"TELETENSOR_STORED_CAPTURES": "0"}
+    environment |= {"XDG_CACHE_HOME": folder, "TELETENSOR_STORED_CAPTURES": "1"} if folder else {"TELETENSOR_STORED_CAPTURES": "0"}
     command = [sys.executable, "-m", "benchmarks.first_calls", "--model", name]
     output = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
     return json.loads(output.splitlines()[-1])

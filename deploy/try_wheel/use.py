@@ -1,5 +1,9 @@
 """Uses the engine of TELETENSOR_ADDRESS: values, a gradient, an error, a training, called and compiled, and the versions."""
 
+import os
+
+os.environ.setdefault("TELETENSOR_STORED_CAPTURES", "0")  # an earlier run would change what is tried
+
 import teletensor as torch
 import teletensor.nn.functional as F
 from teletensor import nn, optim
