@@ -75,6 +75,8 @@ def _pure(function: Callable) -> Callable:
             if function in (repr, ascii, format) and not (has_plain_text(c) or ex.is_numpy_scalar(c)):
                 raise Break(f"{function.__name__} of a {kind(c)}")
         keywords = {k: ex.python_value(v) for k, v in kwargs.items()}
+        if function is format:
+            ex.note_format(constants[-1])
         result = fold(functools.partial(function, **keywords) if keywords else function, *constants)
         return ex.constant_value(result.value)
 

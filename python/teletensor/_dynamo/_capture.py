@@ -34,7 +34,7 @@ from ._attributes import Attributes
 from ._bodies import Bodies
 from ._bytecode import Instruction
 from ._calls import Calls
-from ._capture_store import Results
+from ._capture_store import Results, Warned
 from ._codegen import Code
 from ._comparisons import Comparisons
 from ._control import Control
@@ -165,6 +165,7 @@ class Executor(
         self.frame: Frame | None = None
         self.frames: list[Frame] = []
         self.steps = 0
+        self.of_this_process = ""  # what the capture has read that other processes cannot compare
         self.compared: dict[int, Value] = {}  # whose identity decides, by id of the value
         self.generators: list[GeneratorValue] = []
         self.numpy = sys.modules.get("numpy")
@@ -444,6 +445,10 @@ class Capture:
 
     def __call__(self) -> Captured:
         """Raises Failed if the frame cannot be compiled."""
+        with Warned() as self.warned:
+            return self._captured()
+
+    def _captured(self) -> Captured:
         if self.entry.target < 0:
             reason = reason_to_run_plainly(self.entry.code, self.slots[0].__globals__)
             if reason:
@@ -542,6 +547,8 @@ class Capture:
     def _results_to_store(self, ex: Executor, code: Code, result: Value | None, broken: GraphBreak | None, modes_change: bool) -> Any:
         if self.entry.target >= 0 or not self.policy.is_first:
             return "captured before"
+        if self.warned.may_have_warned():
+            return "warnings"
         try:
             return Results(ex, code, result, modes_change, broken)
         except CannotCheck as e:

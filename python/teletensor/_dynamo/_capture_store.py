@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import itertools
 import json
 import os
 import struct
 import sys
 import tempfile
+import threading
+import time
 import types
+import warnings
 from typing import Any
 
 from .. import _C
@@ -35,17 +39,25 @@ from ._stored_captures import (
     MAX_FILE,
     MAX_FILES,
     NAME,
+    SUFFIX,
     TENSOR_CLASSES,
+    files_of,
     fingerprint_of_files,
     folder,
     is_private,
     key_of,
     modes,
     pack,
+    waiting,
 )  # fmt: skip
 from ._values import Constant, DictValue, SequenceValue, TensorValue, Value
 
 MAX_BYTES = 64 << 20  # of all files
+MAX_FILES_OF_ALL = 2048
+_STORES_UNTIL_TIDY = 64  # in a process; the first one tidies, too
+_stores = itertools.count()
+_UNFINISHED = ".unfinished"  # the end of a file's name until it is whole
+_SECONDS_TO_WRITE = 3600
 _ROW = struct.Struct("<iiii")
 _REFUSED = {
     CALL: "a function that guards call", ATTRIBUTE: "an attribute of an object in C", CHECK_DYNAMIC_INT: "sizes that are symbols",
@@ -60,6 +72,39 @@ def refuse(reason: str) -> None:
 
 
 # -- results
+
+
+class _Noting(type):
+    """The class of categories of warnings that no warning belongs to; asking them whether one does is noted."""
+
+    def __subclasscheck__(cls, _: type) -> bool:
+        if cls.thread == threading.get_ident():
+            cls.is_noted = True
+        return False
+
+
+class Warned:
+    """Finds out whether a block causes warnings, whatever the filters do with them."""
+
+    def __enter__(self) -> Warned:
+        self._category = _Noting("Noted", (), {"thread": threading.get_ident(), "is_noted": False})
+        self._filters = warnings.filters
+        # Without what simplefilter() does beside: warnings that were shown already would be shown again.
+        self._filter = ("ignore", None, self._category, None, 0)
+        self._filters.insert(0, self._filter)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(ValueError):  # another thread has reset the filters
+            self._filters.remove(self._filter)
+
+    def may_have_warned(self) -> bool:
+        """Whether there were warnings, or perhaps: Python looks at no filter for one that a module has shown before."""
+        if self._category.is_noted:
+            return True
+        modules = [sys.modules.get(name) for name in list(sys.modules) if name == _PACKAGE or name.startswith(f"{_PACKAGE}.")]
+        shown = [namespace(m).get("__warningregistry__") for m in modules if isinstance(m, types.ModuleType)]
+        return any(key != "version" for each in shown for key in each or ())
 
 
 class Results:
@@ -79,6 +124,8 @@ class Results:
             raise CannotCheck("changes of the thread's modes")
         if ex.computed or any(not isinstance(value, TensorValue) for value in ex.inputs):
             raise CannotCheck("inputs that are numbers")
+        if ex.of_this_process:
+            raise CannotCheck(ex.of_this_process)
         if ex.needs_seed:
             raise CannotCheck("seeds of random numbers")
         if not ex.inputs:
@@ -313,53 +360,49 @@ def store(entry: Any, captured: Any, slots: tuple, history: Any) -> None:
 
 def _write(key: str, content: str, data: bytes) -> None:
     root = folder()
+    if not root:
+        raise CannotCheck("no folder")
     os.makedirs(os.path.dirname(root), exist_ok=True)  # noqa: PTH103, PTH120
     with contextlib.suppress(FileExistsError):
         os.mkdir(root, 0o700)  # noqa: PTH102
-    path = os.path.join(root, key)  # noqa: PTH118
     if not is_private(root):
         raise CannotCheck("a folder that others may change")
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(path, 0o700)  # noqa: PTH102
-    name = os.path.join(path, f"{content}.capture")  # noqa: PTH118
-    handle, temporary = tempfile.mkstemp(dir=path)
+    handle, temporary = tempfile.mkstemp(_UNFINISHED, dir=root)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        os.replace(temporary, name)  # noqa: PTH105
+        os.replace(temporary, os.path.join(root, f"{key}-{content}{SUFFIX}"))  # noqa: PTH105, PTH118
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)  # noqa: PTH108
         raise
-    _remove_oldest(_entries(path), MAX_FILES, None)
-    _remove_oldest([entry for each in _folders(root) for entry in _entries(each)], None, MAX_BYTES)
+    of_key = files_of(key)
+    if len(of_key) > MAX_FILES:
+        _remove_oldest(of_key, MAX_FILES, MAX_BYTES)
+    if next(_stores) % _STORES_UNTIL_TIDY == 0:
+        waiting.append(tidy)
 
 
-def _folders(root: str) -> list[str]:
-    with os.scandir(root) as found:
-        return [e.path for e in found if e.is_dir(follow_symlinks=False)]
+def tidy() -> None:
+    """Removes the files that were not used for the longest time, beyond the limits of the folder."""
+    root = folder()
+    with contextlib.suppress(OSError):
+        if is_private(root):
+            _remove_oldest([os.path.join(root, name) for name in os.listdir(root)], MAX_FILES_OF_ALL, MAX_BYTES)  # noqa: PTH118, PTH208
 
 
-def _entries(path: str) -> list[os.DirEntry]:
-    try:
-        with os.scandir(path) as found:
-            return list(found)
-    except OSError:
-        return []
-
-
-def _remove_oldest(entries: list[os.DirEntry], count: int | None, size: int | None) -> None:
-    """Removes the files that were not used for the longest time, beyond a number or a number of bytes."""
-    states = []
-    for each in entries:
+def _remove_oldest(paths: list[str], count: int, size: int) -> None:
+    states, now = [], time.time()
+    for path in paths:
         with contextlib.suppress(OSError):
-            found = each.stat(follow_symlinks=False)
-            states.append((found.st_mtime_ns, found.st_size, each.path))
-    states.sort(reverse=True)
+            found = os.lstat(path)
+            if path.endswith(SUFFIX):
+                states.append((found.st_mtime_ns, found.st_size, path))
+            elif path.endswith(_UNFINISHED) and now - found.st_mtime > _SECONDS_TO_WRITE:
+                os.unlink(path)  # noqa: PTH108 - of a process that has ended
     total = 0
-    for i, (_, bytes_, path) in enumerate(states):
+    for i, (_, bytes_, path) in enumerate(sorted(states, reverse=True)):
         total += bytes_
-        if count is not None and i >= count or size is not None and total > size:
+        if i >= count or total > size:
             with contextlib.suppress(OSError):
                 os.unlink(path)  # noqa: PTH108
-                os.rmdir(os.path.dirname(path))  # noqa: PTH106, PTH120

@@ -7,6 +7,7 @@ of functions with their defaults and closures, the bodies and bases of classes, 
 
 from __future__ import annotations
 
+import builtins
 import enum
 import importlib
 import sys
@@ -68,6 +69,12 @@ def is_of_distribution(module: str) -> bool:
     """Whether a module belongs to Python or this package, of which the version is compared."""
     root = module.partition(".")[0]
     return root == _PACKAGE or root in sys.stdlib_module_names and root != "__main__"
+
+
+def has_builtins(function: types.FunctionType) -> bool:
+    """Whether a function finds Python's own module of builtin functions, of which captures compare the entries."""
+    of = function.__globals__.get("__builtins__", builtins)
+    return function.__builtins__ is vars(builtins) and (of is builtins or of is vars(builtins))
 
 
 class Fingerprints:
@@ -153,6 +160,8 @@ class Fingerprints:
         return digest(b"code", *parts, *map(self.of, consts))
 
     def _function(self, function: types.FunctionType) -> bytes:
+        if not has_builtins(function):
+            raise CannotCheck("other builtin functions")
         defaults = function.__defaults__ or ()
         named = sorted((function.__kwdefaults__ or {}).items())
         cells = []

@@ -99,10 +99,21 @@ class Keys:
                 return _ByMethods(self, value, self.hash_of(value))
         raise Break(f"a {kind(value)} as a key")
 
+    def note_hash(self, obj: Any) -> None:
+        """Notes whether other processes have another hash of a constant: Python salts those of texts, others are addresses."""
+        if type(obj) not in (bool, int, float, complex) or obj != obj:
+            self.of_this_process = "a hash that differs between processes"
+
+    def note_format(self, text: Any) -> None:
+        """Notes a format, or a text with formats, that depends on the locale, such as "n"."""
+        if isinstance(text, str) and (text.endswith("n") or "n}" in text):
+            self.of_this_process = "a format that depends on the locale"
+
     def hash_of(self, value: Value) -> int:
         """hash(value), unless it depends on the address of an object."""
         value = self.plain(self.real(value))
         if isinstance(value, Constant) and type(value.value) in EQUAL_TYPES:
+            self.note_hash(value.value)
             return hash(value.value)
         if isinstance(value, SequenceValue) and value.cls is tuple:
             return hash(tuple(_OfHash(self.hash_of(item)) for item in value.items))

@@ -373,6 +373,11 @@ class Methods:
             if any(not isinstance(c, (int, float, str, bytes, type(None), tuple)) for c in constants):
                 raise Break("the text of an object")
         positional, keywords = [self.python_value(a) for a in args], {k: self.python_value(v) for k, v in kwargs.items()}
+        if name == "__hash__":
+            self.note_hash(obj)
+        elif name in ("format", "format_map", "__format__"):
+            for text in (obj, *positional):
+                self.note_format(text)
         result = fold(lambda: getattr(obj, name)(*positional, **keywords))
         if result.value is NotImplemented:
             return result

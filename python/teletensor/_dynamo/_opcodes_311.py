@@ -477,6 +477,7 @@ def _format_value(f, i):
     ):
         from ._comparisons import fold
 
+        f.ex.note_format(spec)
         f.push(fold(format, value.value, spec))
         return
     found = f.ex.call_method_named(value, "__format__", [Constant(spec)]) if isinstance(value, ObjectValue) else None

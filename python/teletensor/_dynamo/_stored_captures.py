@@ -25,7 +25,7 @@ from .._version import __version__
 from ..nn import Module
 from ..nn.parameter import Parameter
 from . import _marks, config
-from ._fingerprints import CannotCheck, Fingerprints, blake2b, digest, module_of, namespace, resolve
+from ._fingerprints import CannotCheck, Fingerprints, blake2b, digest, has_builtins, module_of, namespace, resolve
 from ._logs import any_enabled as any_log_is_enabled
 from ._logs import counters
 
@@ -33,6 +33,7 @@ MAGIC = b"TTCAPT01"
 _HEADER = struct.Struct("<8s32sIIII")  # a hash of what follows the hash; bytes of the sections
 MAX_FILE = 8 << 20
 MAX_FILES = 8  # of a key
+SUFFIX = ".capture"
 NAME = "stored captures"  # of the counters
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
 _PREFIX = f"{__name__.partition('.')[0]}."
@@ -72,6 +73,19 @@ class NamedProgram:
     def __init__(self, program: Any, name: str) -> None:
         self._program, self.__name__ = program, name
         _named_programs.add(self)
+
+
+waiting: list[Callable[[], None]] = []  # what is done when other threads may capture again
+
+
+def finish() -> None:
+    """Does what waits, without the lock of captures."""
+    while waiting:
+        try:
+            function = waiting.pop()
+        except IndexError:  # another thread does it
+            return
+        function()
 
 
 # -- whether
@@ -125,7 +139,7 @@ def _settings() -> str:
         values = namespace(module) if module is not None else {}
         found.append(sorted((k, repr(v)) for k, v in values.items() if type(v) in (bool, int, float, str, type(None))))
     environment = sorted(
-        (k, v) for k, v in os.environ.items() if k.startswith(("TELETENSOR_", "TORCH")) and k not in _WITHOUT_EFFECT
+        (k, v) for k, v in os.environ.items() if k.startswith(("TELETENSOR_", "TORCH", "PYTORCH_")) and k not in _WITHOUT_EFFECT
     )
     return repr((found, environment))
 
@@ -134,6 +148,7 @@ def modes() -> list[Any]:
     """The modes of the thread, as guards compare them."""
     return [
         _C.is_grad_enabled(), _C.is_inference_mode(), *(repr(_C.autocast_dtype(device)) for device in ("cpu", "cuda")),
+        *(repr(_C.autocast_fast_dtype(device)) for device in ("cpu", "cuda")), _C.autocast_cache_enabled(),
         repr(_C.default_dtype()), repr(_C.default_device()),
     ]  # fmt: skip
 
@@ -151,6 +166,8 @@ def _describe_argument(value: Any) -> str:
 def key_of(entry: Any, slots: tuple, prints: Fingerprints) -> str:
     """What files of a function's captures for such arguments are named for."""
     function, args, kwargs = slots
+    if not has_builtins(function):
+        raise CannotCheck("other builtin functions")
     texts = repr((
         _settings(), modes(), function.__module__, [_describe_argument(a) for a in args],
         [(k, _describe_argument(v)) for k, v in kwargs.items()], len(function.__closure__ or ()),
@@ -162,9 +179,9 @@ def key_of(entry: Any, slots: tuple, prints: Fingerprints) -> str:
 
 
 def folder() -> str:
-    """Where captures are stored: teletensor/captures in $XDG_CACHE_HOME, by default ~/.cache."""
+    """Where captures are stored: teletensor/captures in $XDG_CACHE_HOME, by default ~/.cache; empty if that is no absolute path."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")  # noqa: PTH111, PTH118
-    return os.path.join(cache, "teletensor", "captures")  # noqa: PTH118
+    return os.path.join(cache, "teletensor", "captures") if os.path.isabs(cache) else ""  # noqa: PTH117, PTH118
 
 
 def is_private(path: str) -> bool:
@@ -176,14 +193,16 @@ def is_private(path: str) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
 
 
-def _files(key: str) -> list[str]:
-    path = os.path.join(folder(), key)  # noqa: PTH118
-    if not is_private(folder()) or not is_private(path):
+def files_of(key: str) -> list[str]:
+    """The files of a key: KEY-CONTENT.capture."""
+    path = folder()
+    if not is_private(path):
         return []
     try:
-        return [os.path.join(path, name) for name in sorted(os.listdir(path)) if name.endswith(".capture")]  # noqa: PTH118, PTH208
+        names = [name for name in os.listdir(path) if name.startswith(key) and name.endswith(SUFFIX)]  # noqa: PTH208
     except OSError:
         return []
+    return [os.path.join(path, name) for name in sorted(names)]  # noqa: PTH118
 
 
 def pack(sections: list[bytes]) -> bytes:
@@ -341,7 +360,7 @@ def find(entry: Any, slots: tuple, state: Any) -> Stored | None:
         key = key_of(entry, slots, prints)
     except (CannotCheck, RecursionError):
         return None
-    for path in _files(key):
+    for path in files_of(key):
         try:
             with open(path, "rb") as file:  # noqa: PTH123
                 data = file.read(MAX_FILE + 1)

@@ -196,6 +196,7 @@ class Compiler:
             return plain(slots)
         with _lock, without_collections():
             function = self._stored(entry, slots, state) or self._compile(entry, slots, plain, state)
+        _stored_captures.finish()
         return function(slots)
 
     def _stored(self, entry: Entry, slots: tuple, state: _CacheState) -> Callable | None:

@@ -114,7 +114,7 @@ def _process(folder: Path, source: str, before: str = "", options: str = "", con
 
 
 def _files(folder: Path) -> list[Path]:
-    return sorted(folder.glob("cache/teletensor/captures/*/*.capture"))
+    return sorted(folder.glob("cache/teletensor/captures/*.capture"))
 
 
 _SEQUENTIAL = "from teletensor import nn\ndef make():\n    return nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 2))\n"
@@ -312,3 +312,131 @@ def test_logs_show_a_capture(tmp_path):
     assert _process(tmp_path, _MLP)["captures"] == {"stored": 1}
     assert _process(tmp_path, _MLP, TORCH_LOGS="graph_code")["captures"] == {}
     assert os.path.exists(_files(tmp_path)[0])
+
+
+# Compiles each function of `rows`, compares it with itself, and prints what happened to the capture.
+_ROWS_MAIN = """
+import json, sys, warnings
+sys.path.insert(0, {folder!r})
+import teletensor as torch
+import user
+import teletensor._dynamo.utils
+counters = teletensor._dynamo.utils.counters["stored captures"]
+found = {{}}
+for name, function in user.rows.items():
+    counters.clear()
+    x = torch.arange(12.0).reshape(3, 4)
+    expected = function(x)
+    is_equal = torch.compile(function)(x).tolist() == expected.tolist()
+    assert is_equal, (name, dict(counters))
+    found[name] = dict(counters)
+print(json.dumps(found))
+"""
+
+# What differs between two processes although everything that guards compare is equal.
+_OF_A_PROCESS = {
+    "hash of a text": "x + hash('abc') % 1000",
+    "hash of bytes": "x + hash(b'abc') % 1000",
+    "hash of None": "x + hash(None) % 100003",
+    "hash of a tuple": "x + hash(('abc', 1)) % 1000",
+    "hash of a nested tuple": "x + hash((1, (2, 'abc'))) % 1000",
+    "method __hash__": "x + 'abc'.__hash__() % 1000",
+    "method __hash__ of str": "x + str.__hash__('abc') % 1000",
+    "method __hash__ of a tuple": "x + ('abc', 1).__hash__() % 1000",
+    "set of hashes": "x + len({hash('a') % 4, hash('b') % 4, hash('c') % 4})",
+    "order of hashes": "x + ord(sorted(['a', 'b', 'c', 'd', 'e', 'f', 'g'], key=hash)[0])",
+    "hash of an object": "x + hash(PAIR) % 1000",
+    "hash of a type": "x + hash(int) % 100003",
+    "hash of a plain object": "x + hash(PLAIN) % 100003",
+    "hash of NaN": "x + hash(NAN) % 100003",
+    "hash of a member": "x + hash(Color.RED) % 1000",
+    "method __hash__ of a member": "x + Color.RED.__hash__() % 1000",
+    "address": "x + id(PLAIN) % 100003",
+    "text of an address": "x + len(str(id(PLAIN))) + ord(str(id(PLAIN))[5])",
+    "order of addresses": "x + sorted(OBJECTS, key=id)[0].number",
+    "text of an object": "x + sum(map(ord, repr(PLAIN)))",
+    "text of a function": "x + sum(map(ord, f'{helper}'))",
+    "text of a method": "x + sum(map(ord, '%s' % PLAIN.method))",
+    "order of a set": "x + ord(list(SET)[0])",
+    "order of a frozenset": "x + ord(list(FROZEN)[0])",
+    "order of a new set": "x + len(list({'a', 'b', 'c', 'd', 'e', 'f'}))",
+    "order of a constant set": "x + sum(i * ord(c) for i, c in enumerate(FROZEN))",
+    "element of a set": "x + (ord(set(SET).pop()) > 0)",
+    "text of a set": "x + ord(str(SET)[2])",
+    "joined set": "x + ord(''.join(SET)[0])",
+    "format of the locale": "x + len(f'{1234567:n}')",
+    "format method of the locale": "x + len('{:n}'.format(1234567))",
+    "format() of the locale": "x + len(format(1234567, 'n'))",
+    "processors": "x + os.cpu_count()",
+    "process": "x + os.getpid() % 1000",
+    "working directory": "x + len(os.getcwd())",
+    "file": "x + len(open(__file__).read())",
+    "file that exists": "x + os.path.exists('.')",
+    "time": "x + (time.time() > 0)",
+    "time zone": "x + len(time.strftime('%z'))",
+    "threads": "x + torch.get_num_threads()",
+    "thread": "x + (threading.get_ident() > 0)",
+    "recursion limit": "x + sys.getrecursionlimit()",
+    "seed": "x + torch.initial_seed() % 7",
+    "locale": "x + len(str(locale.getlocale()))",
+    "warning of a function": "F.softmax(x)",
+    "the same warning again": "F.softmax(x) + 1",
+    "warning about sizes": "F.mse_loss(x, x[:1])",
+    "warning of C++": "x[torch.tensor([1, 0, 1], dtype=torch.uint8)]",
+}  # fmt: skip
+_SAME = {  # which may be stored
+    "hash of a number": "x + hash((1, 2.5, True)) % 1000",
+    "platform": "x + len(sys.platform)",
+    "format": "x + len(f'{1.5:.3f}')",
+}
+_ROWS = """
+import enum, locale, os, sys, threading, time
+import teletensor as torch
+import teletensor.nn.functional as F
+class Pair:
+    def __init__(self):
+        self.name = "pair"
+    def __hash__(self):
+        return hash((Pair, self.name))
+class Plain:
+    number = 1
+    def method(self):
+        pass
+class Color(enum.Enum):
+    RED = "red"
+PAIR, PLAIN, NAN = Pair(), Plain(), float("nan")
+OBJECTS = [Plain() for _ in range(9)]
+for i, each in enumerate(OBJECTS):
+    each.number = i
+SET = {"a", "b", "c", "d", "e", "f"}
+FROZEN = frozenset(SET)
+def helper(x):
+    return x
+rows = {}
+"""
+
+
+def _rows(folder: Path, expressions: dict[str, str], before: str = "", **more: str) -> dict[str, dict]:
+    lines = [f"def row{i}(x):\n    return {text}\nrows[{name!r}] = row{i}\n" for i, (name, text) in enumerate(expressions.items())]
+    (folder / "user.py").write_text(_ROWS + "".join(lines))
+    main = folder / "main.py"
+    main.write_text(before + _ROWS_MAIN.format(folder=str(folder)))
+    environment = client_environment(TELETENSOR_ADDRESS=torch.connection().address, XDG_CACHE_HOME=str(folder / "cache"))
+    environment.update({"TELETENSOR_STORED_CAPTURES": "1", **more})
+    found = subprocess.run([sys.executable, str(main)], env=environment, capture_output=True, text=True, timeout=300)
+    assert found.returncode == 0, found.stderr[-3000:]
+    return json.loads(found.stdout.splitlines()[-1])
+
+
+def test_values_of_a_process_are_not_stored(tmp_path):
+    for seed in ("1", "2"):
+        found = _rows(tmp_path, _OF_A_PROCESS, PYTHONHASHSEED=seed)
+        wrong = {name: captures for name, captures in found.items() if {"stored", "used"} & captures.keys()}
+        assert found.keys() == _OF_A_PROCESS.keys() and not wrong
+    assert found["warning of a function"] == found["the same warning again"] == {"refused: warnings": 1}
+    assert found["hash of a text"] == {"refused: a hash that differs between processes": 1}
+
+
+def test_values_that_all_processes_share_are_stored(tmp_path):
+    first, second = (_rows(tmp_path, _SAME, PYTHONHASHSEED=seed) for seed in ("1", "2"))
+    assert set(map(str, first.values())) == {"{'stored': 1}"} and set(map(str, second.values())) == {"{'used': 1}"}
