@@ -198,7 +198,8 @@ class Frame:
             return ex.wrap(values[name], source.then(DICT_ITEM, name))
         if not is_deleted:
             ex.guards.check(CHECK_MISSING, source, name)
-        of = values.get("__builtins__", builtins)
+        original = self.function.original  # which keeps those of its definition
+        of = values.get("__builtins__", builtins) if original is None else original.__builtins__
         of = of if isinstance(of, dict) else vars(of)
         if name not in of:
             raise Raised(ExceptionValue(NameError, [Constant(f"name '{name}' is not defined")]))

@@ -151,6 +151,21 @@ def test_second_process_uses_the_capture(name, tmp_path):
     assert second["stats"] == first["stats"]
 
 
+_VARIABLE = """
+import os
+def function(x):
+    return x * int(os.environ.get("FACTOR", "2"))
+"""
+_LENGTH = """
+def function(x):
+    return x * len(oct(8))
+"""
+_OTHER_BUILTINS = """
+import builtins
+values = {**vars(user), "__builtins__": {**vars(builtins), "oct": lambda x: "abcde"}}
+exec(compile(open(user.__file__).read(), user.__file__, "exec"), values)
+user.function = values["function"]
+"""
 # By name: the source of the first process, and what the second one has in other ways.
 _CHANGES: dict[str, tuple[str, dict]] = {
     "source": (_MLP, {"source": _MLP.replace("self.second(y) + 1", "self.second(y) + 2")}),
@@ -186,6 +201,13 @@ _CHANGES: dict[str, tuple[str, dict]] = {
     "argument by name": (_INTS, {"before": "user.call = lambda f: f(torch.ones(3), n=3, scale=0.5)"}),
     "setting": (_INTS, {"before": "torch._dynamo.config.specialize_int = True"}),
     "number of layers": (_SEQUENTIAL, {"source": _SEQUENTIAL.replace("nn.Linear(5, 2))", "nn.Linear(5, 2), nn.Tanh())")}),
+    "current GPU": (_INTS, {"before": "torch.cuda.set_device(1)"}),
+    "cache of autocast": (_INTS, {"before": "torch.set_autocast_cache_enabled(False)"}),
+    "variable of the environment": (_VARIABLE, {"FACTOR": "3"}),
+    "builtin function": (_LENGTH, {"before": "import builtins\nbuiltins.oct = lambda x: 'abcde'"}),
+    "other builtin functions": (_LENGTH, {"before": "import builtins\nvars(user)['__builtins__'] = {**vars(builtins), 'oct': lambda x: 'abcde'}"}),
+    "builtin functions of a function": (_LENGTH, {"before": _OTHER_BUILTINS}),
+    "builtin functions of an inlined function": (_LENGTH.replace("function", "inner") + "def function(x):\n    return inner(x) + 1\n", {"before": _OTHER_BUILTINS.replace("function", "inner")}),
     "environment": (_INTS, {"TELETENSOR_EXACT_PROGRAMS": "1"}),
 }  # fmt: skip
 
@@ -378,6 +400,7 @@ _OF_A_PROCESS = {
     "thread": "x + (threading.get_ident() > 0)",
     "recursion limit": "x + sys.getrecursionlimit()",
     "seed": "x + torch.initial_seed() % 7",
+    "dtype of autocast": "x + (torch.get_autocast_dtype('cpu') == torch.bfloat16)",
     "locale": "x + len(str(locale.getlocale()))",
     "warning of a function": "F.softmax(x)",
     "the same warning again": "F.softmax(x) + 1",
@@ -397,7 +420,7 @@ class Pair:
     def __init__(self):
         self.name = "pair"
     def __hash__(self):
-        return hash((Pair, self.name))
+        return hash(("Pair", self.name))
 class Plain:
     number = 1
     def method(self):
@@ -440,3 +463,93 @@ def test_values_of_a_process_are_not_stored(tmp_path):
 def test_values_that_all_processes_share_are_stored(tmp_path):
     first, second = (_rows(tmp_path, _SAME, PYTHONHASHSEED=seed) for seed in ("1", "2"))
     assert set(map(str, first.values())) == {"{'stored': 1}"} and set(map(str, second.values())) == {"{'used': 1}"}
+
+
+def test_relative_folders_are_not_used(tmp_path):
+    for more in ({"XDG_CACHE_HOME": "cache"}, {"XDG_CACHE_HOME": "", "HOME": "home"}):
+        assert _process(tmp_path, _INTS, before=f"import os\nos.chdir({str(tmp_path)!r})", **more)["captures"] == {"refused: no folder": 1}
+    assert not (tmp_path / "cache").exists() and not (tmp_path / "home").exists()
+
+
+def test_folders_that_cannot_be_written_to(tmp_path):
+    (tmp_path / "file").write_text("")
+    for more in ({"XDG_CACHE_HOME": "/proc/none"}, {"XDG_CACHE_HOME": "", "HOME": "/proc"}, {"XDG_CACHE_HOME": str(tmp_path / "file")}):
+        (key,) = _process(tmp_path, _INTS, **more)["captures"]
+        assert key.startswith("refused: ") and "Error" in key
+
+
+def test_full_disk(tmp_path):
+    full = "import os, errno\ndef replace(a, b):\n    raise OSError(errno.ENOSPC, 'full')\nos.replace = replace"
+    (key,) = _process(tmp_path, _INTS, before=full)["captures"]
+    assert key.startswith("refused: OSError")
+    assert os.listdir(tmp_path / "cache/teletensor/captures") == []
+
+
+def test_number_of_files_is_limited(tmp_path):
+    folder = tmp_path / "cache/teletensor/captures"
+    folder.mkdir(parents=True, mode=0o700)
+    folder.chmod(0o700)
+    for i in range(2100):
+        name = folder / f"{i:032x}-{i:032x}.capture"
+        name.write_text("")
+        os.utime(name, (1e9 + i, 1e9 + i))
+    (folder / "new.unfinished").write_text("")
+    (folder / "old.unfinished").write_text("")
+    os.utime(folder / "old.unfinished", (1e9, 1e9))
+    assert _process(tmp_path, _INTS)["captures"] == {"stored": 1}
+    names = {file.name for file in folder.iterdir()}
+    assert len(names) == 2049 and "new.unfinished" in names
+    assert f"{52:032x}-{52:032x}.capture" not in names and f"{53:032x}-{53:032x}.capture" in names
+    assert _process(tmp_path, _INTS)["captures"] == {"used": 1}
+
+
+def test_folder_is_tidied_without_the_lock(tmp_path):
+    before = """
+import json, sys
+from teletensor._dynamo import _capture_store, eval_frame
+def tidy():
+    with open({path!r}, "a") as file:
+        file.write(f"{{eval_frame._lock._is_owned()}} ")
+_capture_store.tidy = tidy
+""".format(path=str(tmp_path / "tidied"))
+    assert _process(tmp_path, _INTS, before=before)["captures"] == {"stored": 1}
+    assert (tmp_path / "tidied").read_text() == "False "
+
+
+def test_processes_that_store_at_once(tmp_path):
+    assert _process(tmp_path, _FUNCTION, TELETENSOR_STORED_CAPTURES="0")["captures"] == {}
+    environment = client_environment(TELETENSOR_ADDRESS=torch.connection().address, XDG_CACHE_HOME=str(tmp_path / "cache"))
+    environment["TELETENSOR_STORED_CAPTURES"] = "1"
+    command = [sys.executable, str(tmp_path / "main.py")]
+    running = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    for each in running:
+        output, _ = each.communicate(timeout=300)
+        assert each.returncode == 0
+        assert json.loads(output.splitlines()[-1])["captures"] in ({"stored": 1}, {"used": 1})
+    assert len(os.listdir(tmp_path / "cache/teletensor/captures")) == len(_files(tmp_path)) == 1
+    assert _process(tmp_path, _FUNCTION)["captures"] == {"used": 1}
+
+
+_THREADS = _INTS + """
+from concurrent.futures import ThreadPoolExecutor
+def call(f):
+    with ThreadPoolExecutor(4) as pool:
+        return list(pool.map(lambda _: f(torch.ones(3), 3, 0.5), range(16)))
+"""
+
+
+def test_threads(tmp_path):
+    assert _process(tmp_path, _THREADS)["captures"] == {"stored": 1}
+    assert _process(tmp_path, _THREADS)["captures"] == {"used": 1}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", ["test_iterators.py", "test_scenarios_of_control.py", "test_identity.py"])
+def test_suite_passes_with_captures_of_another_run(file, tmp_path):
+    path = Path(__file__).with_name(file)
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(path)]
+    for seed in ("1", "2"):
+        environment = client_environment(TELETENSOR_STORED_CAPTURES="1", XDG_CACHE_HOME=str(tmp_path), PYTHONHASHSEED=seed)
+        found = subprocess.run(command, env=environment, cwd=_ROOT, capture_output=True, text=True, timeout=900)
+        assert found.returncode == 0, found.stdout[-3000:]
+    assert list(tmp_path.glob("teletensor/captures/*.capture"))
