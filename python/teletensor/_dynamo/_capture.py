@@ -547,10 +547,9 @@ class Capture:
     def _results_to_store(self, ex: Executor, code: Code, result: Value | None, broken: GraphBreak | None, modes_change: bool) -> Any:
         if self.entry.target >= 0 or not self.policy.is_first:
             return "captured before"
-        if self.warned.may_have_warned():
-            return "warnings"
         try:
-            return Results(ex, code, result, modes_change, broken)
+            results = Results(ex, code, result, modes_change, broken)
+            return "warnings" if self.warned.may_have_warned() else results
         except CannotCheck as e:
             return str(e)
 

@@ -243,6 +243,8 @@ def _start_of_process() -> float:
     return _start
 
 
+os.register_at_fork(before=_start_of_process)  # a child has the modules that this process has imported
+
 _known_files: dict[bytes, bytes | None] = {}
 
 

@@ -553,3 +553,68 @@ def test_suite_passes_with_captures_of_another_run(file, tmp_path):
         found = subprocess.run(command, env=environment, cwd=_ROOT, capture_output=True, text=True, timeout=900)
         assert found.returncode == 0, found.stdout[-3000:]
     assert list(tmp_path.glob("teletensor/captures/*.capture"))
+
+
+def test_fork_after_use(tmp_path):
+    source = _INTS + """
+import os, sys
+def other(x):
+    return x + 7
+def call(f):
+    result = f(torch.ones(3), 3, 0.5)
+    child = os.fork()
+    if not child:
+        try:
+            torch.connect(os.environ["TELETENSOR_ADDRESS"])
+            assert torch.compile(other)(torch.ones(3)).tolist() == [8.0] * 3
+        except BaseException as e:
+            print(repr(e), file=sys.stderr)
+            os._exit(1)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    return result
+"""
+    assert _process(tmp_path, source)["captures"] == {"stored": 1}
+    assert _process(tmp_path, source)["captures"] == {"used": 1}
+
+
+def test_start_of_a_process_that_forks(tmp_path):
+    forks = """
+import os
+from teletensor._dynamo import _stored_captures
+assert _stored_captures._start is None
+child = os.fork()
+if not child:
+    os._exit(_stored_captures._start is None)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    assert _process(tmp_path, _INTS, before=forks)["captures"] == {"stored": 1}
+
+
+def test_warnings_that_are_errors(tmp_path):
+    source = "import teletensor as torch, warnings\nimport teletensor.nn.functional as F\ndef function(x):\n    return F.softmax(x)\n"
+    assert _process(tmp_path, source)["captures"] == {"refused: warnings": 1}
+    raises = """
+warnings = user.warnings
+def call(f):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            f(torch.ones(3, 4))
+        except UserWarning as e:
+            return str(e)
+    return "no warning"
+user.call = call
+"""
+    assert "used" not in _process(tmp_path, source, before=raises)["captures"]
+    seen = """
+warnings = user.warnings
+def call(f):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        f(torch.ones(3, 4))
+        torch.compiler.reset()
+    return len(found) > 0
+user.call = call
+"""
+    assert "used" not in _process(tmp_path, source, before=seen)["captures"]
