@@ -544,7 +544,7 @@ def test_threads(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("file", ["test_iterators.py", "test_scenarios_of_control.py", "test_identity.py"])
+@pytest.mark.parametrize("file", ["test_typical_functions.py", "test_user_programs.py", "test_modules.py", "test_frames.py"])
 def test_suite_passes_with_captures_of_another_run(file, tmp_path):
     path = Path(__file__).with_name(file)
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(path)]
