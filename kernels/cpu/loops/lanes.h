@@ -24,7 +24,7 @@ template <typename T>
   return *reinterpret_cast<typename Lanes<T>::Memory*>(p);
 }
 template <typename T>
-[[gnu::always_inline]] inline typename Lanes<T>::Vector lanes_at(const T* p) {
+[[gnu::always_inline]] inline const typename Lanes<T>::Memory& lanes_at(const T* p) {
   return *reinterpret_cast<const typename Lanes<T>::Memory*>(p);
 }
 

@@ -125,7 +125,11 @@ template <typename T>
 [[gnu::always_inline]] inline T largest_of(const T* row, int64_t n) {
   const auto keep_larger = [](auto& most, const auto& x) { most = x > most ? x : most; };
   return fold(
-      n, -kInfinity<T>, [&](auto& most, int64_t i) { keep_larger(most, lanes_at(row + i)); },
+      n, -kInfinity<T>,
+      [&](auto& most, int64_t i) {
+        const typename Lanes<T>::Vector x = lanes_at(row + i);  // at an aligned address
+        keep_larger(most, x);
+      },
       [&](T& most, int64_t i) { keep_larger(most, row[i]); }, keep_larger);
 }
 template <typename T>
