@@ -53,7 +53,7 @@ LAYERS = {
     # Graphs, operators as objects, measurements, checkpoints.
     "fx": """
         _functorch/predispatch _functorch/vmap _torch_c_compat/_functorch _torch_c_compat/_profiler
-        _programs _custom_ops _decomp _library _subclasses _vmap_internals autograd/profiler checkpoint fx
+        _named_programs _programs _custom_ops _decomp _library _subclasses _vmap_internals autograd/profiler checkpoint fx
         autograd/forward_ad autograd/functional autograd/gradcheck
         func/_batch_call func/_batch_composites func/_batch_layers func/_batch_recurrent func/_batch_rules func/_batched func/_dual
         func/_forward_call func/_forward_rules func/_forward_table func/_functionalized func/_linearized func/_sparse_batches func/_transformed func/batching
@@ -80,8 +80,8 @@ LAYERS = {
 ENTRIES = {entry: layer for layer, entries in LAYERS.items() for entry in entries.split()}
 # Files that import modules by computed names: lazy attributes of their own package, or names that the caller gives.
 DYNAMIC = {
-    "_config_module", "_older_paths",
-    "_dynamo/_backends",
+    "_config_module", "_older_paths", "array_api/__init__", "utils/data/datapipes/datapipe",
+    "_dynamo/_backends", "_dynamo/_fingerprints",
     "_dynamo/_opcodes_311", "_ops/__init__", "_torch_c_compat/__init__", "_lazy", "_library/aten", "as_torch", "ops", "cuda/amp/__init__",
     "distributed/__init__",
     "distributed/elastic/__init__", "fx/__init__", "fx/experimental/__init__", "fx/passes/__init__", "nn/utils/__init__",

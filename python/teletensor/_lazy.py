@@ -87,6 +87,12 @@ def defined_by(namespace: dict[str, Any], module: str, *names: str) -> tuple[Cal
     return lazy_attributes(namespace, (), {module: " ".join(names)}, package=namespace["__package__"])
 
 
+def set_module(module: str, *values: Any) -> None:
+    """Makes functions and classes name a module as theirs, as in PyTorch's pickles, where another one defines them."""
+    for value in values:
+        value.__module__ = module
+
+
 class _OlderPaths:
     """Finds modules of the table of _older_paths.py, which have no file. Asked after the other finders."""
 

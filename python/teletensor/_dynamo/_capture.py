@@ -66,6 +66,7 @@ from ._source import (
     Source,
     constant,
 )  # fmt: skip
+from ._stance import is_compiling
 from ._steps import NeedsNoRegions, Steps
 from ._symbolic_functions import SYMBOLIC_FUNCTIONS
 from ._symbols import NeedsConstantSizes, NeedsSizes, Symbols
@@ -120,6 +121,10 @@ class Captured(NamedTuple):
     made: Any  # the GraphProgram, if the graph runs as a Program
 
 
+def _always_true(_ex: Any, _args: list, _kwargs: dict) -> Any:
+    return Constant(True)
+
+
 class Executor(
     Wrapping, Attributes, AttributeWrites, Calls, Operators, Comparisons, Methods, Keys, Iteration, Symbols, Steps, Tensors, Bodies,
     Control, Transforms, Unbacked, RunTimeNumbers, _builtin_library.Matches,
@@ -134,7 +139,7 @@ class Executor(
         copy.copy: _handlers.handlers[copy.copy], copy.deepcopy: _builtin_containers.deep_copy,
         collections.namedtuple: _builtin_containers.named_tuple,
         **_loaded_operators.FUNCTIONS, **_builtin_trees.FUNCTIONS, **FUNCTIONS_OF_UNBACKED,
-        **SYMBOLIC_FUNCTIONS, **_builtin_library.FUNCTIONS, **_random_numbers.FUNCTIONS,
+        **SYMBOLIC_FUNCTIONS, **_builtin_library.FUNCTIONS, **_random_numbers.FUNCTIONS, is_compiling: _always_true,
     }
 
     def __init__(self, table: dict, names: tuple[str, ...], policy: SizePolicy, follows_sizes: bool = False) -> None:

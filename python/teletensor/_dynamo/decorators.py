@@ -15,7 +15,7 @@ from ..fx.experimental.symbolic_shapes import ConstraintViolationError
 from ..nn import Module
 from . import _marks, _tensors, config
 from ._capture import Executor
-from ._stance import disabled, is_compiling
+from ._stance import disabled
 from ._values import Break, Constant
 from .eval_frame import Compiler, OptimizedModule, compiled
 
@@ -303,10 +303,3 @@ class error_on_graph_break(ContextDecorator):  # noqa: N801 - PyTorch's name
 
     def __exit__(self, *exc: object) -> None:
         config.error_on_graph_break = self._before.pop()
-
-
-def _always_true(ex: Any, args: list, kwargs: dict) -> Any:
-    return Constant(True)
-
-
-Executor.handlers_of_functions[is_compiling] = _always_true

@@ -225,7 +225,6 @@ class Compiler:
     def _compile(self, entry: Entry, slots: tuple, plain: Callable, state: _CacheState) -> Callable:
         # Most of this package, which a process that finds stored captures need not import.
         from ..fx.experimental.symbolic_shapes import ConstraintViolationError
-        from . import decorators  # noqa: F401 - says what calls of its functions mean
         from ._capture import Capture
         from ._capture_store import store
 

@@ -40,7 +40,7 @@ def __getattr__(name: str):
 _lazy, __dir__ = lazy_attributes(
     globals(),
     (
-        "_utils", "amp", "graph_annotations", "graphs", "jiterator", "memory", "nccl", "nvtx", "profiler", "random", "sparse",
+        "_devices", "_utils", "amp", "device_index", "graph_annotations", "graphs", "jiterator", "memory", "nccl", "nvtx", "profiler", "random", "sparse",
         "streams", "tunable",
     ),
     {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._lazy import set_module
 from ._collectives import barrier
 from ._world import get_rank
 
@@ -27,3 +28,6 @@ def breakpoint(rank: int = 0, skip: int = 0, timeout_s: int | None = 3600) -> No
         with open("/dev/stdin") as terminal:
             pdb.Pdb(stdin=terminal).set_trace()
     barrier()
+
+
+set_module(__package__, breakpoint)

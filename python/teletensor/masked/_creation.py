@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .. import _C
-from ._tensor import MaskedTensor, checked, values_of, with_values, wrapped
+from ._calls import MaskedTensor  # with the operators on masked tensors
+from ._tensor import checked, values_of, with_values, wrapped
 
 
 def masked_tensor(data: object, mask: object, requires_grad: bool = False) -> MaskedTensor:

@@ -7,7 +7,7 @@ from .. import _C
 from .._component_tensor import ComponentTensor
 from .._grad_mode import no_grad
 from .._quantized.tensor import QuantizedTensor
-from ..masked._tensor import MaskedTensor
+from ..masked._calls import MaskedTensor
 from ._nested import NAMES, reduce_nested
 from ._rebuild import rebuild_quantized, rebuild_sparse_tensor, reduce_quantized, reduce_sparse
 

@@ -114,3 +114,16 @@ except Exception as e:
 else:
     raise AssertionError("expected an error")
 """)
+
+
+def test_classes_of_private_modules_name_pytorchs_modules():
+    run("""
+from teletensor import cuda, sparse
+from teletensor.distributed.algorithms.ddp_comm_hooks import DDPCommHookType
+from teletensor.distributed.elastic.multiprocessing import errors
+from teletensor.distributed.elastic.rendezvous import RendezvousInfo
+assert {errors.ChildFailedError.__module__, errors.record.__module__} == {errors.__name__}
+assert DDPCommHookType.__module__ == "teletensor.distributed.algorithms.ddp_comm_hooks"
+assert RendezvousInfo.__module__ == "teletensor.distributed.elastic.rendezvous.api"
+assert cuda._devices and cuda.device_index and sparse.semi_structured
+""")

@@ -12,7 +12,8 @@ _NAMES = {
     "_agent": "WorkerInfo",
     "_registry": "register",
     "_rref": "RRef",
-    "api": "get_rpc_timeout get_worker_info init_rpc remote rpc_async rpc_sync shutdown",
+    "_start": "init_rpc",
+    "api": "get_rpc_timeout get_worker_info remote rpc_async rpc_sync shutdown",
     "options": (
         "BackendType RpcBackendOptions TensorPipeRpcBackendOptions backend_registered "
         "construct_rpc_backend_options"

@@ -146,12 +146,6 @@ def method_of(value: object, name: str) -> Callable:
     return method
 
 
-def _load_remote_functions() -> None:
-    """Imports the modules of torch.distributed that register functions which other workers call."""
-    from ..nn.api import remote_module  # noqa: F401
-    from ..optim import distributed_optimizer  # noqa: F401
-
-
 def _library_classes() -> tuple[type, type]:
     from ...nn import Module
     from ...optim import Optimizer
@@ -187,8 +181,6 @@ def _add_teletensor() -> None:
         return
     import teletensor as torch
     from teletensor.nn import functional
-
-    _load_remote_functions()
 
     for space, prefix in ((torch.linalg, "linalg"), (torch.fft, "fft"), (torch.special, "special")):
         for name in getattr(space, "__all__", vars(space)):

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .._creation import as_masked_tensor, masked_tensor
-from .._tensor import MaskedTensor, is_masked_tensor
+from .._calls import MaskedTensor, is_masked_tensor
 
 __all__ = ["MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor"]

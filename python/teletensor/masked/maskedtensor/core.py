@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .._tensor import MaskedTensor, is_masked_tensor
+from .._calls import MaskedTensor, is_masked_tensor
 
 __all__ = ["MaskedTensor", "is_masked_tensor"]

@@ -6,6 +6,7 @@ import enum
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ...._lazy import set_module
 from . import default_hooks, powerSGD_hook
 
 
@@ -41,3 +42,6 @@ def register_ddp_comm_hook(comm_hook_type: DDPCommHookType, model, state=None) -
         state: the process group; by default that of init_process_group().
     """
     comm_hook_type.value(model=model, state=state)
+
+
+set_module(__package__, DDPCommHookType, register_ddp_comm_hook)

@@ -8,6 +8,7 @@ import socket
 import sys
 import traceback
 
+from ...._lazy import set_module
 from .api import Event, NodeState, RdzvEvent
 from .handlers import get_logging_handler
 
@@ -56,3 +57,6 @@ def construct_and_record_rdzv_event(
         rank=rank, local_id=local_id, error_trace=traceback.format_exc() if node_state == NodeState.FAILED else "",
     )  # fmt: skip
     record_rdzv_event(event)
+
+
+set_module(__package__, record, record_rdzv_event, construct_and_record_rdzv_event, _get_or_create_logger)

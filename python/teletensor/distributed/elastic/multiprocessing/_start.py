@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...._lazy import set_module
 from .api import (
     LogsSpecs,
     MultiprocessContext,
@@ -57,3 +58,6 @@ def start_processes(
         context.close()
         raise
     return context
+
+
+set_module(__package__, start_processes)

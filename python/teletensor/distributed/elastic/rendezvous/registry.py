@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .api import RendezvousHandler, RendezvousParameters, rendezvous_handler_registry
+from ._handlers import RendezvousHandler, RendezvousParameters, rendezvous_handler_registry
 from .static_tcp_rendezvous import create_rdzv_handler
 
 __all__ = ["get_rendezvous_handler"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from ..._store import PrefixStore, TCPStore
-from .api import RendezvousHandler, RendezvousInfo, RendezvousParameters, RendezvousStoreInfo
+from ._handlers import RendezvousHandler, RendezvousInfo, RendezvousParameters, RendezvousStoreInfo
 from .utils import parse_rendezvous_endpoint
 
 __all__ = ["StaticTCPRendezvous", "create_rdzv_handler"]

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 
+from ....._lazy import set_module
 from .error_handler import ErrorHandler
 from .handlers import get_error_handler
 
@@ -140,3 +141,6 @@ def record(fn: Callable, error_handler: ErrorHandler | None = None) -> Callable:
         return result
 
     return wrapper
+
+
+set_module(__package__, ProcessFailure, ChildFailedError, record)
