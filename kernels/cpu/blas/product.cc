@@ -1,6 +1,7 @@
 #include "kernels/cpu/blas/product.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 #include "engine/device/cancellation.h"
@@ -36,10 +37,16 @@ constexpr double kLongProduct = 5e10;
 // The constant stride between the entries of a batch; nullopt if it is not constant.
 std::optional<int64_t> batch_stride(const int64_t* offsets, int64_t batch) {
   if (!offsets || batch == 1) return 0;
+  const int64_t step = offsets[1] - offsets[0];  // offsets[0] is not 0 in a later part of a batch
   for (int64_t i = 2; i < batch; ++i) {
-    if (offsets[i] - offsets[i - 1] != offsets[1]) return std::nullopt;
+    if (offsets[i] - offsets[i - 1] != step) return std::nullopt;
   }
-  return offsets[1];
+  return step;
+}
+
+// Whether all entries of a batch are the same matrix.
+bool is_one_matrix(const int64_t* offsets, int64_t batch) {
+  return !offsets || std::all_of(offsets, offsets + batch, [&](int64_t offset) { return offset == offsets[0]; });
 }
 
 // An operand of a product, as oneDNN describes it.
@@ -247,10 +254,25 @@ void product_in_parts(const Gemm& g, const void* bias, const Tensor* weights) {
   }
 }
 
+// Copies the first entry of the result to the others, for operands that are the same in all entries.
+void repeat_first_entry(const Gemm& g) {
+  const int64_t size = g.m * g.n;
+  const size_t bytes = static_cast<size_t>(size) * item_size(g.dtype);
+  for (int64_t i = 1; i < g.batch; ++i) {
+    check_cancelled();
+    std::memcpy(entries(g.c, i * size, g.dtype), g.c, bytes);
+  }
+}
+
 }  // namespace
 
 void product(const Gemm& g, const void* bias, const Tensor* weights) {
   if (g.batch == 0 || g.m == 0 || g.n == 0) return;
+  // oneDNN does not compute a batch from two matrices without one.
+  if (g.batch > 1 && is_one_matrix(g.a_offsets, g.batch) && is_one_matrix(g.b_offsets, g.batch)) {
+    product(batch_part(g, 0, 1), bias, weights);
+    return repeat_first_entry(g);
+  }
   const bool divisible = g.batch > 1 || g.m > 1;
   if (divisible && work(g) * static_cast<double>(g.batch) > 2 * kLongProduct) return product_in_parts(g, bias, weights);
   const bool would_round_twice = bias && item_size(g.dtype) == 2;
