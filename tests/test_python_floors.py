@@ -56,7 +56,8 @@ LAYERS = {
         _named_programs _programs _custom_ops _decomp _library _subclasses _vmap_internals autograd/profiler checkpoint fx
         autograd/forward_ad autograd/functional autograd/gradcheck
         func/_batch_call func/_batch_composites func/_batch_layers func/_batch_recurrent func/_batch_rules func/_batched func/_dual
-        func/_forward_call func/_forward_rules func/_forward_table func/_functionalized func/_linearized func/_sparse_batches func/_transformed func/batching
+        func/_forward_call func/_forward_rules func/_forward_table func/_functionalized func/_linearized func/_sparse_batches
+        func/_transformed func/batching
         func/derivatives func/forward
         _quantized/decomposed _quantized/define _quantized/onednn _quantized/operators
         library nn/utils/_per_sample_grad ops profiler

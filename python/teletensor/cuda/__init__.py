@@ -40,8 +40,8 @@ def __getattr__(name: str):
 _lazy, __dir__ = lazy_attributes(
     globals(),
     (
-        "_devices", "_utils", "amp", "device_index", "graph_annotations", "graphs", "jiterator", "memory", "nccl", "nvtx", "profiler", "random", "sparse",
-        "streams", "tunable",
+        "_devices", "_utils", "amp", "device_index", "graph_annotations", "graphs", "jiterator", "memory", "nccl", "nvtx",
+        "profiler", "random", "sparse", "streams", "tunable",
     ),
     {
         "_devices": (

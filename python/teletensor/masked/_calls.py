@@ -9,7 +9,8 @@ from .. import _C
 from .._C import Tensor
 from .._functions import broadcast_shapes, can_cast
 from . import _functions
-from ._tensor import MaskedTensor, handlers, is_masked_tensor, not_supported, of_sparse, same_masks, values_of, with_values, wrapped
+from ._tensor import MaskedTensor, handlers, not_supported, of_sparse, same_masks, values_of, with_values, wrapped
+from ._tensor import is_masked_tensor as is_masked_tensor
 
 # Operators of one tensor that compute each element.
 _UNARY = (

@@ -340,7 +340,12 @@ class MaskedTensor(Tensor):
 
     def __reduce_ex__(self, _protocol: Any) -> tuple:
         """Pickles the data and the mask. Waits for the engine."""
-        return wrapped, (self._masked_data, self._masked_mask)
+        return MaskedTensor._restored, (self._masked_data, self._masked_mask)
+
+    @classmethod
+    def _restored(cls, data: Tensor, mask: Tensor) -> Tensor:
+        """A tensor of a pickle, which names the public class so that reading it imports the operators."""
+        return wrapped(data, mask, cls)
 
     def _file_state(self) -> dict[str, Tensor]:
         """The attributes that files contain."""

@@ -10,6 +10,9 @@ import zlib
 
 import pytest
 
+from tests.conftest import IN_PROCESS
+from tests.python.session.test_session import run_script
+
 from .cases import CODES, ERRORS, RECORDED, error, names, result
 
 EXPECTED = json.loads(RECORDED.read_text())
@@ -101,6 +104,13 @@ def test_copies_and_pickles(torch):
     masked = names(torch)["mt"]
     for other in (copy.deepcopy(masked), copy.copy(masked), pickle.loads(pickle.dumps(masked))):  # noqa: S301 - our own
         assert repr(other) == repr(masked) and torch.masked.is_masked_tensor(other)
+
+
+@pytest.mark.skipif(IN_PROCESS, reason="another process starts its own engine")
+def test_a_process_that_only_reads_a_pickle_has_the_operators(torch):
+    data = pickle.dumps(torch.masked.masked_tensor(torch.arange(3.0), torch.tensor([True, False, True])))
+    done = run_script(f"import pickle; print((pickle.loads({data!r}) + 1).to_tensor(0).tolist())")
+    assert done.stdout.split() == ["[1.0,", "0.0,", "3.0]"], done.stderr
 
 
 # The pickle of PyTorch 2.15's torch.save(masked_tensor(tensor([1., 2.]), tensor([True, False]), requires_grad=True)).
