@@ -180,7 +180,7 @@ _CHANGES: dict[str, tuple[str, dict]] = {
     "inference_mode": (_MLP, {"context": "torch.inference_mode()"}),
     "autocast": (_MLP, {"context": "torch.autocast('cpu', torch.bfloat16)"}),
     "default dtype": (_FUNCTION, {"before": "torch.set_default_dtype(torch.float64)"}),
-    "deterministic": (_FUNCTION, {"before": "torch.use_deterministic_algorithms(True)"}),
+    "deterministic": (_FUNCTION, {"before": "torch.use_deterministic_algorithms(True, warn_only=True)"}),
     "dtype of the parameters": (_MLP, {"before": "old = user.make\nuser.make = lambda: old().double()\nuser.call = lambda f: f(torch.ones(3, 4).double())"}),
     "shape": (_MLP, {"before": "user.call = lambda f: f(torch.ones(5, 4))"}),
     "strides": (_MLP, {"before": "user.call = lambda f: f(torch.ones(4, 3).t())"}),
