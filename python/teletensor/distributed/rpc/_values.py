@@ -81,7 +81,6 @@ class _ValueDecoder(_Decoder):
         if not isinstance(on, str | int) or not isinstance(device, str):
             raise ValueError("expected the worker and device of a RemoteModule")
         place = on if isinstance(on, str) else f"rank:{on}"
-        _registry._load_remote_functions()
         return remote_module.init_from_module_rref(f"{place}/{device}", self._channel.get_rref(rref))
 
     def _function(self, name):
