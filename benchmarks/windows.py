@@ -17,21 +17,15 @@ from collections.abc import Callable
 import teletensor as torch
 import teletensor.nn as nn
 import teletensor.nn.functional as F
+from examples import char_gpt
 from teletensor._connection import connection
 
 INPUTS = 200
 READS = {"each": 1, "tenth": 10, "none": 0, "cut": 0}
 
 
-class Block(nn.Module):
-    """A block of a GPT."""
-
-    def __init__(self, width: int, heads: int):
-        super().__init__()
-        self.heads = heads
-        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+class Block(char_gpt.Block):
+    """The example's block with GELU and the split of heads written out, and dropout."""
 
     def forward(self, x):
         b, t, c = x.shape

@@ -15,11 +15,11 @@ constant_results: dict[int, Callable] = {}
 substitutes: dict[int, tuple[Callable, Callable]] = {}  # functions by the id of those that they replace in graphs
 
 has_marked_tensors = False  # whether mark_dynamic() and the like were called in this process
-registries: list[dict] = [constant_results, substitutes]  # of what users have said about functions
+registries: list[dict] = [constant_results, substitutes]  # of functions that users have registered
 
 
 def change_captures() -> bool:
-    """Whether users have said how functions or tensors of this process are compiled."""
+    """Whether calls such as allow_in_graph() or mark_dynamic() change how functions of this process are captured."""
     own = __name__.partition(".")[0]
     return has_marked_tensors or any(registries) or any(
         not str(getattr(f, "__module__", "")).startswith(f"{own}.") for f, _ in graph_breaks.values()

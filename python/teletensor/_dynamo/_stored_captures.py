@@ -30,7 +30,7 @@ from ._logs import any_enabled as any_log_is_enabled
 from ._logs import counters
 
 MAGIC = b"TTCAPT01"
-_HEADER = struct.Struct("<8s32sIIII")  # a hash of what follows the hash; bytes of the sections
+_HEADER = struct.Struct("<8s32sIIII")  # MAGIC, a hash of the rest, sizes of the sections in bytes
 MAX_FILE = 8 << 20
 MAX_FILES = 8  # of a key
 SUFFIX = ".capture"

@@ -307,7 +307,7 @@ class BuiltValue(Value):
 
 
 class MatchValue(Value):
-    """A match of a regular expression, which `method(*args, **kwargs)` returns, or as the element `index` of what it returns."""
+    """A match of a regular expression: the result of `method(*args, **kwargs)`, or its element `index`."""
 
     cls = re.Match
 

@@ -75,11 +75,9 @@ def _other_check(kind: str) -> tuple[frozenset[type], Callable[[Any], bool]] | N
     row = _OTHERS.get(plain[: size.start()] + "[]" if size else plain)
     if row is None:
         return None
-    more = frozenset({int} if size else ()) | frozenset({NoneType} if plain != kind else ())  # one int fills the list
+    more = (*((int,) if size else ()), *((NoneType,) if plain != kind else ()))  # one int, or bool, fills the list
     exact, accepts = row
-    if not more:
-        return row
-    return exact | more, lambda value: type(value) in more or accepts(value)
+    return (exact.union(more), lambda value: isinstance(value, more) or accepts(value)) if more else row
 
 
 def _are_tensors(value: Any) -> bool:

@@ -6,9 +6,10 @@ Annotated code runs like all other code: the engine receives the operators that 
 import builtins
 from typing import Any, Callable, Final
 
+from .._lazy import lazy_attributes
 from ..futures import Future
 from ..nn import Module
-from . import _state, annotations
+from . import _state
 from ._settings import (
     enable_onednn_fusion, onednn_fusion_enabled, optimized_execution, set_fusion_strategy, set_module, strict_fusion,
 )  # fmt: skip
@@ -33,6 +34,10 @@ __all__ = [
     "script", "script_if_tracing", "script_method", "set_fusion_strategy", "set_module", "strict_fusion", "trace", "trace_module",
     "unused", "wait",
 ]  # fmt: skip
+
+
+# Imported at its first use: a thread that imports the package does not wait for one that imports the module.
+__getattr__, __dir__ = lazy_attributes(globals(), ("annotations",))
 
 
 def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:

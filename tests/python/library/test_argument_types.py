@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 
 import numpy
 import pytest
@@ -95,7 +96,7 @@ def test_refused_of_other_types(other, name, position, value, expected):
 @pytest.mark.parametrize(("name", "value"), [
     ("t", None), ("t", x), ("n", []), ("n", (1, True)), ("n", range(2)), ("n", [number]), ("n", [numpy.int64(3)]), ("s", "a"), ("c", 1j),
     ("c", 2.5), ("c", numpy.float64(2)), ("c", number), ("two", 3), ("two", [1, 2]), ("on", None), ("on", [1]), ("os", None), ("os", "a"),
-    ("oc", None), ("oc", 3), ("n", torch.Size([1, 2])),
+    ("oc", None), ("oc", 3), ("n", torch.Size([1, 2])), ("two", True), ("two", signal.SIGINT),  # an IntEnum
 ])  # fmt: skip
 def test_accepted_of_other_types(other, name, value):
     assert other(torch.ones(2), **{name: arguments("v", value)["v"]}).tolist() == [2, 2]
