@@ -150,6 +150,12 @@ _lazy_attribute, __dir__ = _lazy_attributes(
 
 def __getattr__(name: str):
     """Imports names at their first use; finds the modules of the engine's device libraries."""
+    if name == "__all__":  # of a star import
+        import pkgutil
+
+        from ._toplevel.star_import import star_names
+
+        return star_names(__dir__(), (module.name for module in pkgutil.iter_modules(__path__)))
     try:
         return _lazy_attribute(name)
     except AttributeError:

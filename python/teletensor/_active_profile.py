@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any, Protocol
 
+from ._lazy import set_module
+
 
 class Annotated(Protocol):
     """A profile that is being recorded: profiler._recording.Recording."""
@@ -56,3 +58,6 @@ class operator_range(record_function):  # noqa: N801 - like record_function
     """Names a range that PyTorch records as an operator."""
 
     _is_operator = True
+
+
+set_module("teletensor.autograd.profiler", record_function)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import _C
+from ._lazy import set_module
 from .cuda import streams
 
 Stream = streams.Stream
@@ -51,3 +52,6 @@ class Event(streams.Event):
             self._reached.wait()
         else:
             super().synchronize()
+
+
+set_module("teletensor", Event)

@@ -9,6 +9,7 @@ import warnings
 
 from . import _C, _connection
 from ._C import Tensor
+from ._lazy import set_module
 from ._options import check_flags, check_kind, check_optional_flags
 from ._storage import is_storage, tensor_of
 from ._tensor_types import PYTHON_DTYPES, dtype_and_kind, tensor_types
@@ -440,3 +441,6 @@ def on_mesh_of(like: Tensor, constant: Tensor) -> Tensor:
     """A constant for a computation with `like`: itself, or replicated on `like`'s mesh."""
     replicated = getattr(type(like), "_replicated", None)
     return constant if replicated is None else replicated(like, constant)
+
+
+set_module("teletensor", finfo, iinfo)

@@ -8,6 +8,7 @@ import os
 from . import _C, _random
 from ._C import Tensor
 from ._integers import is_int
+from ._lazy import set_module
 from ._mt19937 import MT19937
 from ._random import check_state, unsigned_seed
 
@@ -250,3 +251,5 @@ for _name, _rows in _OVERLOADS.items():
     for _function in (drawing_functions.get(_name), getattr(Tensor, _name, None)):
         if hasattr(_function, "added_keyword"):
             _function.__overloads__ = _rows
+
+set_module("teletensor._C", Generator)

@@ -6,6 +6,7 @@ import functools
 import warnings
 
 from . import _C
+from ._lazy import set_module
 
 
 def _set_grad_enabled(mode: bool) -> bool:
@@ -165,3 +166,6 @@ class inference_mode(_ModeContext):  # noqa: N801
 
     def clone(self):
         return inference_mode(self.mode)
+
+
+set_module("teletensor.autograd.grad_mode", enable_grad, inference_mode, no_grad, set_grad_enabled)

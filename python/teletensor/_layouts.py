@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._lazy import set_module
+
 
 class _Name(str):
     """A name that equals its string, which is also its repr."""
@@ -58,3 +60,6 @@ def keep_channels_last(result: Any, input: Any) -> Any:
     if memory_format is None or input.is_contiguous() or not input.is_contiguous(memory_format=memory_format):
         return result
     return result.contiguous(memory_format=memory_format)
+
+
+set_module("teletensor", layout, memory_format)

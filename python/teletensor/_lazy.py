@@ -9,7 +9,7 @@ import importlib.util
 import sys
 from collections.abc import Iterable, Mapping
 from types import ModuleType
-from typing import Any, Callable
+from typing import Any, Callable, ForwardRef
 
 # By the full name of a module: where its attributes are exported to (a namespace, the name there, the module's name).
 _exports: dict[str, list[tuple[dict[str, Any], str, str]]] = {}
@@ -88,8 +88,15 @@ def defined_by(namespace: dict[str, Any], module: str, *names: str) -> tuple[Cal
 
 
 def set_module(module: str, *values: Any) -> None:
-    """Makes functions and classes name a module as theirs, as in PyTorch's pickles, where another one defines them."""
+    """Makes functions and classes name a module as theirs, as in PyTorch's pickles, where another one defines them.
+
+    typing.get_type_hints() still finds the names in the annotations of classes in the module that defines them.
+    """
     for value in values:
+        annotations = value.__dict__.get("__annotations__", {}) if isinstance(value, type) else {}
+        for name, text in annotations.items():
+            if isinstance(text, str):
+                annotations[name] = ForwardRef(text, is_class=True, module=value.__module__)
         value.__module__ = module
 
 

@@ -1,4 +1,4 @@
-"""Paths of PyTorch's and torchao's quantization modules whose code has another path here: a table.
+"""Paths of PyTorch's and torchao's modules whose code has another path here, most of them of quantization: a table.
 
 A module of the table has the names of the module with the code. It is made when it is imported, by
 the finder of _lazy.py.
@@ -40,6 +40,15 @@ MODULES = {
     "ao.quantization.fx.fuse": "ao.quantization.fx._fuse",
     "ao.quantization.fx.prepare": "ao.quantization.fx._prepare",
     **{f"ao.quantization.backend_config.{name}": "ao.quantization.backend_config.native" for name in _BACKENDS},
+    "autograd.anomaly_mode": "autograd.anomaly",
+    "distributed.checkpoint.quantized_hf_storage": "distributed.checkpoint.hf_storage",
+    "distributed.optim.optimizer": "distributed.optim.distributed_optimizer",
+    "distributed.pipelining._IR": "distributed.pipelining._split",
+    "distributed.rpc.backend_registry": "distributed.rpc.options",
+    "export.decomp_utils": "export.exported_program",
+    "package.file_structure_representation": "package._listing",
+    "package.glob_group": "package._patterns",
+    "package.importer": "package._importers",
     "quantization._numeric_suite": "ao.ns._numeric_suite",
     "quantization._numeric_suite_fx": "ao.ns._numeric_suite_fx",
     "torchao.quantization.pt2e.convert": "ao.quantization.pt2e.convert",

@@ -6,6 +6,7 @@ import weakref
 
 from . import _C
 from ._C import Tensor
+from ._lazy import set_module
 
 _live: weakref.WeakValueDictionary = weakref.WeakValueDictionary()  # storages by UntypedStorage._key()
 
@@ -319,3 +320,6 @@ def tensor_of(storage, dtype: _C.dtype | None) -> Tensor:
     if own is not None and dtype not in (None, own):
         raise RuntimeError(f"Expected a Storage of type {dtype} or an UntypedStorage, but got {own}")
     return getattr(storage, "_untyped_storage", storage)._as(dtype or own or _C.int64)
+
+
+set_module("teletensor.storage", UntypedStorage)

@@ -12,6 +12,7 @@ from typing import Any
 
 from . import _C
 from ._C import SymInt
+from ._lazy import set_module
 
 RELATIONS: dict[str, Callable] = {
     "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge,
@@ -232,3 +233,5 @@ for _name in ("add", "sub", "mul", "floordiv", "mod", "truediv", "pow", "lshift"
 for _function in (operator.neg, operator.pos, operator.abs, operator.invert):
     setattr(SymBool, f"__{_function.__name__}__", lambda self, function=_function: function(bool(self)))
 _C.set_symbolic_bool_type(SymBool)
+
+set_module("teletensor", SymBool)

@@ -14,6 +14,7 @@ from typing import Any
 
 from . import _C
 from ._C import Tensor
+from ._lazy import set_module
 from ._symbolic_bool import RELATIONS, SymBool, set_float_maker
 
 _BINARY: dict[str, Callable] = {
@@ -315,3 +316,5 @@ for _name in (
     setattr(SymFloat, f"__{_name}__", _of_float(f"__{_name}__"))
 SymFloat.__reduce__ = lambda self: (float, (float(self),))
 set_float_maker(SymFloat.of)
+
+set_module("teletensor", SymFloat)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from ._lazy import set_module
+
 _current = threading.local()
 
 
@@ -47,3 +49,6 @@ def set_tracing_state(state: TracingState | None) -> TracingState | None:
 def _is_tracing() -> bool:
     """Whether a trace runs in this thread."""
     return _get_tracing_state() is not None
+
+
+set_module("teletensor", TracingState)

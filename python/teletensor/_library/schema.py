@@ -12,88 +12,22 @@ from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Any
 
-from .. import _C
+from .. import _C, _layouts
 
 _HEAD = re.compile(r"^\s*(?:(?P<ns>\w+)::)?(?P<name>\w*)(?:\.(?P<overload>\w+))?\s*\((?P<args>.*)\)\s*->\s*(?P<returns>.*?)\s*$", re.DOTALL)
 _ARGUMENT = re.compile(r"^(?P<type>\S+(?:\([^)]*\)\S*)?)\s+(?P<name>\w+)(?:\s*=\s*(?P<default>.*))?$", re.DOTALL)
 
 
-_NO_NUMBERS = (complex, str, bytes, list, tuple, dict)
-# By the type of an argument: classes of values that need no further check, and classes that the type excludes. What is in neither
-# may stand for a number: a symbol, one of numpy's scalars, a tensor.
-_NUMBERS: dict[str, tuple[frozenset[type], tuple[type, ...]]] = {
-    "int": (frozenset({int, bool}), (*_NO_NUMBERS, float)),
-    "float": (frozenset({float, int, bool}), _NO_NUMBERS),
-    "bool": (frozenset({bool, int}), (str, bytes, list, tuple, dict)),
-}
-_NUMBERS["SymInt"] = _NUMBERS["int"]
-_NUMBERS |= {f"{kind}?": (exact | {NoneType}, excluded) for kind, (exact, excluded) in _NUMBERS.items()}
-_NUMBERS |= {kind: (exact, (*excluded, NoneType)) for kind, (exact, excluded) in _NUMBERS.items() if kind in ("int", "SymInt", "float")}
-
-
-_NO_INTS = _NUMBERS["int"][1]
-_NO_LIST = (str, bytes, int, float, complex, dict, set, NoneType, _C.Tensor)
-
-
-def _are_ints(value: Any) -> bool:
-    """Whether a value may be a list of ints: elements may be what stands for an int, such as a symbol."""
-    if not isinstance(value, (list, tuple)):
-        return not isinstance(value, _NO_LIST)
-    for v in value:  # faster than all()
-        if type(v) is not int and isinstance(v, _NO_INTS):
-            return False
-    return True
-
-
-def _is_scalar(value: Any) -> bool:
-    """Whether a value may be a number: also one of numpy's, a symbol, or a tensor without dimensions."""
-    if isinstance(value, _C.Tensor):
-        return value.dim() == 0
-    return not isinstance(value, (str, bytes, list, tuple, dict, NoneType))
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, (str, bytes))
-
-
-# By the type of an argument, without "?" and the number of a list's elements: the classes of values that need no further check,
-# and the check.
-_OTHERS: dict[str, tuple[frozenset[type], Callable[[Any], bool]]] = {
-    "int[]": (frozenset(), _are_ints),
-    "SymInt[]": (frozenset(), _are_ints),
-    "str": (frozenset({str}), _is_text),
-    "Scalar": (frozenset({int, float, bool, complex}), _is_scalar),
-}
-
-
-def _other_check(kind: str) -> tuple[frozenset[type], Callable[[Any], bool]] | None:
-    """The row of _OTHERS for a type, with the values that "?" and the number of a list's elements allow."""
-    if kind == "Tensor?":
-        return frozenset({_C.Tensor, NoneType}), lambda value: value is None or isinstance(value, _C.Tensor)
-    plain = kind.removesuffix("?")
-    size = re.search(r"\[\d+\]$", plain)
-    row = _OTHERS.get(plain[: size.start()] + "[]" if size else plain)
-    if row is None:
-        return None
-    more = (*((int,) if size else ()), *((NoneType,) if plain != kind else ()))  # one int, or bool, fills the list
-    exact, accepts = row
-    return (exact.union(more), lambda value: isinstance(value, more) or accepts(value)) if more else row
-
-
-def _are_tensors(value: Any) -> bool:
-    """Whether a value is a list or tuple of tensors."""
-    if not isinstance(value, (list, tuple)):
-        return False
-    for v in value:  # faster than all()
-        if not isinstance(v, _C.Tensor):
-            return False
-    return True
+_READABLE = {"SymInt": "int", "Scalar": "number", "ScalarType": "int", "Layout": "int", "MemoryFormat": "int"}
 
 
 def _readable_type(kind: str) -> str:
     """The type of an argument as PyTorch's errors write it: "Optional[int]", "List[Tensor]"."""
-    kind = re.sub(r"\[\d+\]", "[]", kind.replace("SymInt", "int").replace("Scalar", "number"))
-    return f"Optional[{_readable_type(kind[:-1])}]" if kind.endswith("?") else f"List[{kind[:-2]}]" if kind.endswith("[]") else kind
+    if kind.endswith("?"):
+        return f"Optional[{_readable_type(kind[:-1])}]"
+    if kind.endswith("]"):
+        return f"List[{_readable_type(kind[: kind.rindex('[')])}]"
+    return _READABLE.get(kind, kind)
 
 
 @dataclass(frozen=True)
@@ -111,20 +45,20 @@ class Argument:
         """Whether the argument may be omitted."""
         return self.default is not inspect.Parameter.empty
 
-    def accepts(self, value: Any) -> bool:
-        """Whether a value has the argument's type. Not checked: lists of other types, devices, dtypes, layouts and the like."""
-        if self.type == "Tensor":
-            return isinstance(value, _C.Tensor)
-        if self.type == "Tensor[]":
-            return _are_tensors(value)
-        if self._other is not None:
-            return type(value) in self._other[0] or self._other[1](value)
-        exact, excluded = _NUMBERS.get(self.type, ((), ()))
-        return type(value) in exact or not isinstance(value, excluded)
+    @functools.cached_property
+    def conversion(self) -> tuple[frozenset[type], Callable[[Any], Any]] | None:
+        """argument_values.conversion() of the type."""
+        from .argument_values import conversion  # at the first call of an operator
+
+        return conversion(self.type)
 
     @functools.cached_property
-    def _other(self) -> tuple[frozenset[type], Callable[[Any], bool]] | None:
-        return _other_check(self.type)
+    def converted_default(self) -> Any:
+        """The default as operators receive it; unchanged if it does not have the type."""
+        try:
+            return self.default if self.conversion is None or not self.has_default else self.conversion[1](self.default)
+        except Exception:  # noqa: BLE001 - RefusedValue, or the error of an invalid text
+            return self.default
 
 
 @dataclass(frozen=True)
@@ -150,56 +84,70 @@ class Schema:
         return not any(a.kwarg_only for a in self.arguments)
 
     @functools.cached_property
-    def _checked(self) -> tuple[tuple[int, frozenset[type], Callable[[Any], bool]], ...]:
-        """Of the arguments whose values are checked: the position, the classes that need no further check, and the check."""
-        exact = {"Tensor": frozenset({_C.Tensor}), "Tensor[]": frozenset()} | {kind: row[0] for kind, row in _NUMBERS.items()}
-        rows = [(i, *(a._other or (exact.get(a.type), a.accepts))) for i, a in enumerate(self.arguments)]
-        return tuple((i, free, accepts) for i, free, accepts in rows if free is not None)
+    def _checked(self) -> tuple[tuple[int, frozenset[type], Callable[[Any], Any]], ...]:
+        """Of the arguments whose values are checked: the position, the classes that need no conversion, and the conversion."""
+        return tuple((i, *a.conversion) for i, a in enumerate(self.arguments) if a.conversion is not None)
 
-    def _accepts(self, args: Sequence[Any]) -> bool:
-        """Whether the values of all arguments have their types."""
-        for i, exact, accepts in self._checked:
-            if type(args[i]) not in exact and not accepts(args[i]):
-                return False
-        return True
+    def _refusal(self, position: int, value: Any, error: Exception) -> Exception:
+        """The error of a call for the error of an argument's conversion."""
+        a = self.arguments[position]
+        if isinstance(error, OverflowError):
+            return OverflowError(f"{error}: {self.name}() expected a number of at most 64 bits for argument '{a.name}', got {value!r}")
+        if type(error).__name__ != "RefusedValue":
+            return error
+        return RuntimeError(
+            f"{self.name}() Expected a value of type '{_readable_type(a.type)}' for argument '{a.name}' but instead found type "
+            f"'{type(value).__name__}'.\nPosition: {position}\nValue: {value!r}\nDeclaration: {self.text}"
+        )
 
     def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Returns the positional and the keyword-only arguments of a call, with defaults.
+        """Returns the positional and the keyword-only arguments of a call, converted to the types of the schema, with defaults.
 
         Raises:
-            RuntimeError: an argument is missing, unknown, given twice, or not of the type that the schema requires
-                (Argument.accepts).
+            RuntimeError: an argument is missing, unknown, given twice, or not of the type that the schema requires.
+            OverflowError: a Scalar has more than 64 bits.
         """
-        if len(args) == len(self.arguments) and not kwargs and self._all_positional and self._accepts(args):
-            return [*args], {}
+        if len(args) == len(self.arguments) and not kwargs and self._all_positional:
+            values = [*args]
+            i = 0
+            try:
+                for i, exact, convert in self._checked:
+                    if type(args[i]) not in exact:
+                        values[i] = convert(args[i])
+            except Exception as e:
+                raise self._refusal(i, args[i], e) from e.__cause__
+            return values, {}
         positional = [a for a in self.arguments if not a.kwarg_only]
         if len(args) > len(positional):
             raise RuntimeError(
                 f"{self.name}() expected at most {len(positional)} argument(s) but received {len(args)} argument(s). "
                 f"Declaration: {self.text}"
             )
-        values = dict(zip((a.name for a in positional), args))
+        given = dict(zip((a.name for a in positional), args))
         for name, value in kwargs.items():
-            if name in values or name not in {a.name for a in self.arguments}:
+            if name in given or name not in {a.name for a in self.arguments}:
                 raise RuntimeError(f"Unknown keyword argument '{name}' for operator '{self.name}'. Schema: {self.text}")
-            values[name] = value
+            given[name] = value
+        found = {}
         for position, a in enumerate(self.arguments):
-            value = values.setdefault(a.name, a.default)
-            if value is inspect.Parameter.empty:
+            if a.name in given:
+                value = given[a.name]
+                try:
+                    found[a.name] = value if a.conversion is None else a.conversion[1](value)
+                except Exception as e:
+                    raise self._refusal(position, value, e) from e.__cause__
+            elif a.has_default:
+                found[a.name] = a.converted_default
+            else:
                 raise RuntimeError(f"{self.name}() is missing value for argument '{a.name}'. Declaration: {self.text}")
-            if not a.accepts(value):
-                raise RuntimeError(
-                    f"{self.name}() Expected a value of type '{_readable_type(a.type)}' for argument '{a.name}' but instead found type "
-                    f"'{type(value).__name__}'.\nPosition: {position}\nValue: {value!r}\nDeclaration: {self.text}"
-                )
-        return [values[a.name] for a in positional], {a.name: values[a.name] for a in self.arguments if a.kwarg_only}
+        return [found[a.name] for a in positional], {a.name: found[a.name] for a in self.arguments if a.kwarg_only}
 
     def without_defaults(self, positional: Sequence[Any], keyword: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         """The bound arguments as handlers receive them: without trailing defaults and default keywords."""
         defaults = {a.name: a for a in self.arguments}
 
         def is_default(argument: Argument, value: Any) -> bool:
-            return argument.has_default and not isinstance(value, _C.Tensor) and value == argument.default
+            return argument.has_default and not isinstance(value, _C.Tensor) and value == argument.converted_default
 
         in_order = [a for a in self.arguments if not a.kwarg_only]
         kept = max((i + 1 for i, (a, v) in enumerate(zip(in_order, positional)) if not is_default(a, v)), default=0)
@@ -225,6 +173,8 @@ def _default(text: str, kind: str) -> Any:
         return named[text]
     if kind.startswith("ScalarType"):
         return getattr(_C, text)
+    if kind.startswith(("MemoryFormat", "Layout")) and hasattr(_layouts, text):
+        return getattr(_layouts, text)
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):

@@ -9,6 +9,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .._lazy import set_module
 from . import check
 from .convert import block_of, to_dense, to_sparse
 from .tensor import BLOCKS, SparseTensor, compressed, coo
@@ -97,3 +98,6 @@ def as_sparse_gradcheck(gradcheck: Callable) -> Callable:
         return gradcheck(function, tuple(given), **kwargs)
 
     return check_gradients
+
+
+set_module("teletensor.sparse", check_sparse_tensor_invariants)

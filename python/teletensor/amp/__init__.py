@@ -4,8 +4,7 @@ from .._lazy import lazy_attributes
 
 # Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
 _NAMES = {
-    "_unmanaged": "_UnmanagedAutocast _enter_autocast _exit_autocast",
-    "autocast_mode": "autocast custom_bwd custom_fwd is_autocast_available",
+    "autocast_mode": "_UnmanagedAutocast _enter_autocast _exit_autocast autocast custom_bwd custom_fwd is_autocast_available",
     "grad_scaler": "GradScaler",
 }
 

@@ -7,6 +7,7 @@ from typing import Any, Callable, NamedTuple
 
 from .._C import Tensor
 from .._grad_mode import no_grad
+from .._lazy import set_module
 from ._passes import current_pass
 
 
@@ -132,3 +133,6 @@ def set_override_stale_capture_stream(enabled: bool) -> None:
     """Raises NotImplementedError if enabled: graph capture does not depend on the streams of a backward pass."""
     if enabled:
         raise NotImplementedError("set_override_stale_capture_stream(True): a session computes in one stream per GPU")
+
+
+set_module("teletensor.autograd.graph", GradientEdge)

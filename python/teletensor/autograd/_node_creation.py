@@ -14,6 +14,7 @@ from typing import Any
 from .. import _C
 from .._C import Tensor
 from .._grad_mode import enable_grad, no_grad
+from .._lazy import set_module
 
 _blocks = threading.local()  # hooks: the node_creation_hooks that the thread has entered
 
@@ -111,3 +112,6 @@ class node_creation_hook:  # noqa: N801 - PyTorch's name
             return False
         self._leaves[id(leaf)] = weakref.ref(leaf)
         return True
+
+
+set_module("teletensor.autograd.graph", node_creation_hook)

@@ -16,6 +16,7 @@ from typing import Any, Callable
 from .. import _C
 from .._C import Tensor
 from .._grad_mode import no_grad
+from .._lazy import set_module
 
 _CLIENT, _ON_CPU, _COPIED = 0, 1, 2  # modes of the operator saved_begin
 
@@ -188,3 +189,6 @@ class SavedTensor:
 def is_packing() -> bool:
     """Whether hooks apply to the tensors that this thread saves."""
     return bool(_state.hooks)
+
+
+set_module("teletensor.autograd.graph", save_on_cpu, saved_tensors_hooks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
+from .._lazy import set_module
 
 _enabled = False
 _check_nan = True
@@ -52,3 +53,6 @@ def is_anomaly_check_nan_enabled() -> bool:
 def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
     """set_detect_anomaly(enabled, check_nan)."""
     set_detect_anomaly(enabled, check_nan)
+
+
+set_module("teletensor.autograd.anomaly_mode", detect_anomaly, set_detect_anomaly)

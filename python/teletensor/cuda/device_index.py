@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import _C
 from .._C import Tensor
+from .._lazy import set_module
 
 # Index of the GPU that `"cuda"` denotes. The bindings store the same value.
 _current = 0  # guarded by the GIL
@@ -61,3 +62,6 @@ class device_of(device):  # noqa: N801 - PyTorch's name
 
     def __init__(self, obj: Tensor) -> None:
         super().__init__(obj.device if obj.is_cuda else None)
+
+
+set_module("teletensor.cuda", device, device_of)

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from typing import Any
 
 from .. import _C
+from .._lazy import set_module
 from .._not_implemented import not_implemented
 from ._devices import device_count, get_device_capability, get_device_properties, is_available
 from .device_index import index_of
@@ -186,3 +187,6 @@ def default_generators() -> tuple:
     """The session's generator, repeated for each GPU."""
     from .. import default_generator
     return (default_generator,) * device_count()
+
+
+set_module("teletensor.cuda", CudaError, DeferredCudaCallError, cudaStatus)

@@ -10,6 +10,7 @@ import contextlib
 import itertools
 
 from .. import _C
+from .._lazy import set_module
 from .._options import check_flags, check_kind
 from . import device_index
 from ._devices import synchronize
@@ -139,3 +140,5 @@ class StreamContext(device_index.device):
 
 
 stream = StreamContext
+
+set_module("teletensor.cuda", StreamContext)

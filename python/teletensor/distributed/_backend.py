@@ -10,6 +10,7 @@ import os
 import warnings
 
 from .. import _C
+from .._lazy import set_module
 
 
 class Backend(str):
@@ -184,3 +185,6 @@ def transport(config: BackendConfig) -> str:
         warnings.warn(f"TELETENSOR_GROUP_BACKEND: expected gloo or shm, got {forced!r}; ignored", stacklevel=2)
         forced = ""
     return forced or ("shm" if Backend.SHM in config.get_device_backend_map().values() else "")
+
+
+set_module("teletensor.distributed.distributed_c10d", Backend, BackendConfig)

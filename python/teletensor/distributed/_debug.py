@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 import os
 
+from .._lazy import set_module
+
 
 class DebugLevel(enum.Enum):
     OFF = 0
@@ -37,3 +39,5 @@ def set_debug_level_from_env() -> None:
 
 
 set_debug_level_from_env()
+
+set_module("teletensor.distributed.distributed_c10d", DebugLevel)

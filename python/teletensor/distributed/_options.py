@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from .. import _C
+from .._lazy import set_module
 from ._reduce_op import RedOpType, ReduceOp
 
 # The timeout of the group applies.
@@ -69,3 +70,10 @@ class AllToAllOptions(_Options):
 class BarrierOptions(_Options):
     device_ids: list[int] = field(default_factory=list)
     device: _C.device | None = None
+
+
+set_module(
+    "teletensor.distributed.distributed_c10d",
+    AllToAllOptions, AllreduceCoalescedOptions, AllreduceOptions, BarrierOptions, BroadcastOptions, GatherOptions,
+    ReduceOptions, ReduceScatterOptions, ScatterOptions,
+)  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .. import _C
+from .._lazy import set_module
 from . import _options
 from ._collectives import _check_single_tensor
 from ._process_group import ProcessGroup
@@ -178,3 +179,5 @@ def _copy_own_messages(ops: list[P2POp]) -> None:
 
 
 __all__ = ["P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "send"]
+
+set_module("teletensor.distributed.distributed_c10d", P2POp)

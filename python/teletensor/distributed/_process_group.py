@@ -11,6 +11,7 @@ from datetime import timedelta
 
 from .. import _C
 from .._component_tensor import ComponentTensor
+from .._lazy import set_module
 from . import _options, _work
 from ._backend import BackendConfig
 from ._reduce_op import name_and_factor
@@ -475,4 +476,4 @@ class ProcessGroup:
         _C.ops.group_destroy(self._handle)
 
 
-ProcessGroup.__module__ = "teletensor.distributed"
+set_module("teletensor.distributed.distributed_c10d", ProcessGroup)

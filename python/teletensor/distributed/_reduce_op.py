@@ -6,6 +6,7 @@ import enum
 import warnings
 
 from .. import _C
+from .._lazy import set_module
 
 
 class RedOpType(enum.Enum):
@@ -96,4 +97,5 @@ class _DeprecatedReduceOp:
 
 
 reduce_op = _DeprecatedReduceOp()
-ReduceOp.__module__ = "teletensor.distributed"
+
+set_module("teletensor.distributed.distributed_c10d", ReduceOp)

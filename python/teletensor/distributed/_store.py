@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from .. import _C
+from .._lazy import set_module
 from . import _serving
 from ._errors import DistNetworkError, DistStoreError
 from ._file_store import FileStore
@@ -278,5 +279,5 @@ def _listening_host(host: str) -> str:
     return "::" if ":" in host else "0.0.0.0"  # noqa: S104 - the token protects the store
 
 
-for _class in (Store, HashStore, PrefixStore, FileStore, TCPStore):
-    _class.__module__ = "teletensor.distributed"
+set_module("teletensor.distributed", HashStore, FileStore, TCPStore)
+set_module("teletensor.distributed.distributed_c10d", PrefixStore)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
+from .._lazy import set_module
 from ._errors import DistStoreError
 
 _DEFAULT_TIMEOUT = timedelta(seconds=300)
@@ -161,3 +162,6 @@ class Store:
     def clone(self) -> Store:
         """A store with the same keys that another thread can use."""
         raise NotImplementedError("clone")
+
+
+set_module("teletensor.distributed.distributed_c10d", Store)

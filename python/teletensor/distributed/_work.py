@@ -6,6 +6,7 @@ import time
 from datetime import timedelta
 
 from .. import _C
+from .._lazy import set_module
 from ..futures import Future
 from ._errors import DistBackendError
 
@@ -121,4 +122,4 @@ class Work:
     _source_rank = source_rank
 
 
-Work.__module__ = "teletensor.distributed"
+set_module("teletensor.distributed.distributed_c10d", Work)

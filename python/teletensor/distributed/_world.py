@@ -7,6 +7,7 @@ import warnings
 from datetime import timedelta
 
 from .. import _default_group
+from .._lazy import set_module
 from ._backend import Backend
 from ._cluster import cluster_environment
 from ._process_group import ProcessGroup
@@ -244,3 +245,5 @@ __all__ = [
     "get_global_rank", "get_group_rank", "get_node_local_rank", "get_pg_count", "get_process_group_ranks", "get_rank",
     "get_world_size", "group", "is_initialized", "set_timeout",
 ]  # fmt: skip
+
+set_module("teletensor.distributed.distributed_c10d", GroupMember, group)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
+from .._lazy import set_module
 from ._constraint_types import Constraint, check_is_constraint
 
 
@@ -76,3 +77,6 @@ class _Stack(_Joined):
         self._check_dim(value)
         entries = [value.select(self.dim, i) for i in range(value.shape[self.dim])]
         return _C.torch.stack([c.check(v) for c, v in zip(self.cseq, entries)], self.dim)
+
+
+set_module("teletensor.distributions.constraints", MixtureSameFamilyConstraint, _Cat, _Stack)

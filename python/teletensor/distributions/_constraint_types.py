@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .._C import Tensor
+from .._lazy import set_module
 
 
 class Constraint:
@@ -169,3 +170,10 @@ class _IntegerGreaterThan(_LowerBounded):
 
     def check(self, value):
         return (value % 1 == 0) & (value >= self.lower_bound)
+
+
+set_module(
+    "teletensor.distributions.constraints",
+    Constraint, _DependentProperty, _GreaterThan, _GreaterThanEq, _HalfOpenInterval, _IndependentConstraint,
+    _IntegerInterval, _Interval, _LessThan,
+)  # fmt: skip

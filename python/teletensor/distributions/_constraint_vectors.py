@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import _C
 from .._functions import finfo
+from .._lazy import set_module
 from ..linalg import cholesky_ex, eigvalsh
 from ._constraint_types import Constraint
 
@@ -108,3 +109,6 @@ class _PositiveDefinite(_Symmetric):
     def check(self, value):
         valid = super().check(value)
         return valid if value.shape[-2] != value.shape[-1] else valid & (cholesky_ex(value).info == 0)
+
+
+set_module("teletensor.distributions.constraints", _Multinomial)

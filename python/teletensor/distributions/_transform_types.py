@@ -6,6 +6,7 @@ import math
 
 from .. import _C
 from .._C import Size
+from .._lazy import set_module
 from . import constraints
 from .utils import _sum_rightmost
 
@@ -318,3 +319,6 @@ def _replace_trailing(shape, before: Size, after: Size) -> Size:
     if tuple(shape[cut:]) != tuple(before):
         raise ValueError(f"Shape mismatch: expected {tuple(before)} but got {tuple(shape[cut:])}")
     return Size((*shape[:cut], *after))
+
+
+set_module("teletensor.distributions.transforms", ComposeTransform, IndependentTransform, ReshapeTransform, Transform)

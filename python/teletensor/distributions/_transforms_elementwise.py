@@ -7,6 +7,7 @@ import numbers
 
 from .. import _C
 from .._functions import broadcast_shapes, finfo
+from .._lazy import set_module
 from . import constraints
 from ._transform_types import Transform
 from .utils import _sum_rightmost, broadcast_all, lazy_property
@@ -212,3 +213,10 @@ class CumulativeDistributionTransform(Transform):
 
     def log_abs_det_jacobian(self, x, y):
         return self.distribution.log_prob(x)
+
+
+set_module(
+    "teletensor.distributions.transforms",
+    AbsTransform, AffineTransform, CumulativeDistributionTransform, ExpTransform, PowerTransform, SigmoidTransform,
+    SoftplusTransform, TanhTransform,
+)  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
+from .._lazy import set_module
 from . import constraints
 from ._transform_types import Transform
 from .utils import _sum_rightmost, lazy_property
@@ -115,3 +116,6 @@ class StackTransform(_JoinedTransform):
     def codomain(self):
         """The transforms' codomains, stacked."""
         return constraints.stack([t.codomain for t in self.transforms], self.dim)
+
+
+set_module("teletensor.distributions.transforms", CatTransform, StackTransform)

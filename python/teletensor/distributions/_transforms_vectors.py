@@ -7,6 +7,7 @@ import math
 from .. import _C
 from .._C import Size
 from .._functions import finfo
+from .._lazy import set_module
 from ..linalg import cholesky
 from . import constraints
 from ._transform_types import Transform
@@ -155,3 +156,9 @@ class PositiveDefiniteTransform(Transform):
 
     def _inverse(self, y):
         return LowerCholeskyTransform().inv(cholesky(y))
+
+
+set_module(
+    "teletensor.distributions.transforms",
+    CorrCholeskyTransform, LowerCholeskyTransform, PositiveDefiniteTransform, SoftmaxTransform, StickBreakingTransform,
+)  # fmt: skip

@@ -6,6 +6,7 @@ import math
 
 from .. import _C
 from .._functions import broadcast_shapes
+from .._lazy import set_module
 from . import constraints
 from .discrete import Binomial
 from .distribution import Distribution
@@ -188,3 +189,7 @@ class Multinomial(Distribution):
         ways = (value.sum(-1) + 1).lgamma() - (value + 1).lgamma().sum(-1)
         finite = logits.masked_fill(_C.torch.logical_and(value == 0, logits == -math.inf), 0.0)
         return ways + (finite * value).sum(-1)
+
+
+set_module("teletensor.distributions.multinomial", Multinomial)
+set_module("teletensor.distributions.one_hot_categorical", OneHotCategorical, OneHotCategoricalStraightThrough)

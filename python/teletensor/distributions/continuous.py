@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from .. import _C
+from .._lazy import set_module
 from . import constraints
 from .distribution import _Elementwise, _LocationScale
 from .exp_family import ExponentialFamily
@@ -201,3 +202,11 @@ class Weibull(_Elementwise):
 
     def entropy(self):
         return euler_constant * (1 - 1 / self.concentration) + (self.scale / self.concentration).log() + 1
+
+
+set_module("teletensor.distributions.cauchy", Cauchy)
+set_module("teletensor.distributions.exponential", Exponential)
+set_module("teletensor.distributions.gumbel", Gumbel)
+set_module("teletensor.distributions.laplace", Laplace)
+set_module("teletensor.distributions.pareto", Pareto)
+set_module("teletensor.distributions.weibull", Weibull)

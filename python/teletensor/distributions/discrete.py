@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from .. import _C
+from .._lazy import set_module
 from . import constraints
 from .distribution import _Elementwise
 from .exp_family import ExponentialFamily
@@ -209,3 +210,10 @@ class Poisson(_Elementwise, ExponentialFamily):
 
     def _log_normalizer(self, x):
         return x.exp()
+
+
+set_module("teletensor.distributions.bernoulli", Bernoulli)
+set_module("teletensor.distributions.binomial", Binomial)
+set_module("teletensor.distributions.geometric", Geometric)
+set_module("teletensor.distributions.negative_binomial", NegativeBinomial)
+set_module("teletensor.distributions.poisson", Poisson)

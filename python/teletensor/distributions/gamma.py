@@ -8,6 +8,7 @@ import math
 from .. import _C
 from .._functions import finfo
 from .._grad_mode import no_grad
+from .._lazy import set_module
 from ..special import gammainc
 from . import constraints
 from ._gamma_sampling import standard_gamma
@@ -214,3 +215,9 @@ class StudentT(_Elementwise):
         n = self.df
         beta = (n / 2).lgamma() + math.lgamma(0.5) - ((n + 1) / 2).lgamma()
         return self.scale.log() + 0.5 * (n + 1) * (((n + 1) / 2).digamma() - (n / 2).digamma()) + 0.5 * n.log() + beta
+
+
+set_module("teletensor.distributions.beta", Beta)
+set_module("teletensor.distributions.chi2", Chi2)
+set_module("teletensor.distributions.dirichlet", Dirichlet)
+set_module("teletensor.distributions.studentT", StudentT)

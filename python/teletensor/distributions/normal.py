@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from .. import _C
+from .._lazy import set_module
 from . import constraints
 from .distribution import _Elementwise, _LocationScale
 from .exp_family import ExponentialFamily
@@ -77,3 +78,6 @@ class HalfNormal(_Elementwise):
 
     def entropy(self):
         return 0.5 * math.log(math.pi / 2) + 0.5 + self.scale.log()
+
+
+set_module("teletensor.distributions.half_normal", HalfNormal)

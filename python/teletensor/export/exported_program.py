@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .._C import Tensor
+from .._lazy import set_module
 from ..fx.experimental._functional import check_apart
 from ..fx.graph import CodeGen, Graph, _PyTreeCodeGen, _PyTreeInfo
 from ..fx.graph_module import GraphModule
@@ -348,3 +349,6 @@ def copied(program: ExportedProgram) -> ExportedProgram:
         list(program.module_call_graph), program.example_inputs, dict(program.constants), input_check=program._input_check,
         verifier=program.dialect,
     )  # fmt: skip
+
+
+set_module("teletensor.export.decomp_utils", CustomDecompTable)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from .. import _C
+from .._lazy import set_module
 from ._graph_types import ListType, TensorType, TupleType, Type, type_of
 
 
@@ -279,3 +280,6 @@ class Graph:
 
     __str__ = __repr__
     str = __repr__
+
+
+set_module("teletensor", Graph, Node, Use, Value)

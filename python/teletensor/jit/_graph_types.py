@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import _C
 from .._layouts import strided
+from .._lazy import set_module
 
 # PyTorch's names and numbers of dtypes.
 _SCALAR_TYPES = (
@@ -223,3 +224,10 @@ def type_of(value: Any) -> Type:
     kinds = ((bool, BoolType), (int, IntType), (float, FloatType), (complex, ComplexType), (str, StringType),
              (type(None), NoneType), (_C.device, DeviceObjType))  # fmt: skip
     return next((kind.get() for python, kind in kinds if isinstance(value, python)), AnyType.get())
+
+
+set_module(
+    "teletensor",
+    AnyType, BoolType, ComplexType, DeviceObjType, FloatType, IntType, ListType, NoneType, StringType, TensorType,
+    TupleType, Type,
+)  # fmt: skip

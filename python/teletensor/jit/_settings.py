@@ -42,3 +42,6 @@ class strict_fusion(nullcontext):  # noqa: N801 - PyTorch's name
 def set_module(obj: Any, mod: str) -> None:
     """Sets the object's __module__."""
     obj.__module__ = mod
+
+
+set_module(strict_fusion, "teletensor.jit")

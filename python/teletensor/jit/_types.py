@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from .._lazy import set_module
+
 
 class Error(Exception):
     """An exception raised in TorchScript code."""
@@ -62,3 +64,6 @@ def jit_module_from_flatbuffer(f: Any) -> Any:
 def last_executed_optimized_graph() -> Any:
     """Raises NotImplementedError."""
     raise NotImplementedError("[jit.last_executed_optimized_graph] there is no TorchScript, so there are no graphs")
+
+
+set_module("teletensor.jit", CompilationUnit, Error)

@@ -10,6 +10,7 @@ from .. import _C
 from .._C import Tensor
 from .._composed_operators import compose
 from .._layouts import sparse_coo, sparse_csr, strided
+from .._lazy import set_module
 from .._sparse.convert import coalesce, sparse_mask
 from .._sparse.tensor import SparseTensor, like
 from .._storage import contiguous_strides
@@ -379,7 +380,6 @@ class MaskedTensor(Tensor):
     __str__ = __repr__
 
 
-MaskedTensor.__module__ = "teletensor.masked"
 
 
 def _plain(values: list) -> list:
@@ -404,3 +404,6 @@ def same_masks(a: MaskedTensor, b: MaskedTensor) -> bool:
             return False
         first, second = first._elements, second._elements
     return first is second or (first.dim() == second.dim() and first.shape == second.shape and bool((first == second).all()))
+
+
+set_module("teletensor.masked.maskedtensor.core", MaskedTensor)

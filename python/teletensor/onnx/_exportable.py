@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from typing import Any
 
+from .._lazy import set_module
 from ..nn import Module
 from . import _state
 
@@ -36,3 +37,6 @@ class ExportableModule(Module, abc.ABC):
         """torch.onnx.export(self, **kwargs)."""
         assert _state.export is not None  # torch.onnx loads the function with this class
         return _state.export(self, **kwargs)
+
+
+set_module("teletensor.onnx", ExportableModule)

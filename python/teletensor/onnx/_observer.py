@@ -10,6 +10,7 @@ from typing import Any
 
 from .._C import Tensor
 from .._grad_mode import no_grad
+from .._lazy import set_module
 from ..export.dynamic_shapes import Dim
 from ..utils import _pytree as pytree
 
@@ -137,3 +138,6 @@ class InputObserver:
                 {"index": i, "abs": max(absolute, default=0.0), "rel": max(relative, default=0.0), "SUCCESS": good}
             )
         return found
+
+
+set_module("teletensor.onnx", InputObserver)

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._C import Tensor
 from .._functions import from_numpy
+from .._lazy import set_module
 from ..utils import _pytree as pytree
 from ._dtypes import elem_type, has_numpy, tensor_bytes
 from ._model import model_proto, onnx, weight_proto
@@ -257,3 +258,6 @@ def _flat(program: Any, args: tuple, kwargs: dict[str, Any]) -> list[Any]:
         order = signature.in_spec.child(1).context or []
         kwargs = {k: kwargs[k] for k in [*(k for k in order if k in kwargs), *(k for k in kwargs if k not in order)]}
     return pytree.tree_leaves((args, kwargs))
+
+
+set_module("teletensor.onnx", ONNXProgram)

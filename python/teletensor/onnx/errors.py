@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._lazy import set_module
+
 __all__ = ["OnnxExporterError", "OnnxExporterWarning", "SymbolicValueError", "UnsupportedOperatorError"]
 
 
@@ -49,3 +51,6 @@ class SymbolicValueError(OnnxExporterError):
 
     def __init__(self, msg: str, value: Any = None) -> None:
         super().__init__(msg if value is None else f"{msg}  [Caused by the value '{value}'.]")
+
+
+set_module("teletensor.onnx", OnnxExporterError)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import _C
 from .._C import Tensor
+from .._lazy import set_module
 from ..linalg import vector_norm
 from ._stateless import SCALING, STEPS, stateless
 from .optimizer import Optimizer
@@ -97,3 +98,5 @@ adafactor = stateless(
     Adafactor, "adafactor", {"row_vars": "row_var", "col_vars": "col_var", "variances": "variance", **STEPS},
     {"foreach": None, **SCALING, "has_complex": False}, ("d", "lr", "beta2_decay", "weight_decay", "eps1", "eps2", "maximize"),
 )  # fmt: skip
+
+set_module("teletensor.optim", Adafactor)

@@ -6,6 +6,7 @@ import math
 import types
 from typing import Callable
 
+from .._lazy import set_module
 from ._scheduler import LRScheduler, per_group, require_optimizer, set_value
 from .optimizer import Optimizer
 
@@ -210,3 +211,6 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             self.T_i = self.T_0 * self.T_mult**n
         self.last_epoch = math.floor(epoch)
         self._set_lr(self.get_lr())
+
+
+set_module("teletensor.optim.lr_scheduler", CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR)

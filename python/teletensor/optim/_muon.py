@@ -6,6 +6,7 @@ import math
 
 from .. import _C
 from .._C import Tensor
+from .._lazy import set_module
 from ._stateless import stateless
 from .optimizer import Optimizer
 
@@ -89,3 +90,5 @@ muon = stateless(
     Muon, "muon", {"muon_momentum_bufs": "momentum_buffer"}, {},
     ("foreach=None", "lr", "weight_decay", "momentum", "nesterov", "ns_coefficients", "ns_steps", "eps", "adjust_lr_fn", "has_complex"),
 )  # fmt: skip
+
+set_module("teletensor.optim", Muon)

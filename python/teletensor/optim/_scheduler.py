@@ -7,6 +7,7 @@ import warnings
 from typing import Any, Callable
 
 from .._C import Tensor
+from .._lazy import set_module
 from .optimizer import Optimizer
 
 
@@ -187,3 +188,6 @@ class CompositeScheduler(LRScheduler):
         self.__dict__.update({k: v for k, v in state_dict.items() if k != "_schedulers"})
         for scheduler, state in zip(self._schedulers, state_dict["_schedulers"]):
             scheduler.load_state_dict(state)
+
+
+set_module("teletensor.optim.lr_scheduler", LRScheduler)

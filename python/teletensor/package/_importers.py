@@ -9,6 +9,8 @@ from abc import ABC, abstractmethod
 from types import ModuleType
 from typing import Any
 
+from .._lazy import set_module
+
 __all__ = ["Importer", "ObjMismatchError", "ObjNotFoundError", "OrderedImporter", "sys_importer"]
 
 _log = logging.getLogger(__name__)
@@ -118,3 +120,6 @@ class OrderedImporter(Importer):
     def whichmodule(self, obj: Any, name: str) -> str:
         found = (importer.whichmodule(obj, name) for importer in self._importers)
         return next((module for module in found if module != "__main__"), "__main__")
+
+
+set_module("teletensor.package.importer", Importer, ObjMismatchError, ObjNotFoundError, OrderedImporter)

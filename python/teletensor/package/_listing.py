@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from .._lazy import set_module
+
 __all__ = ["Directory"]
 
 
@@ -38,3 +40,6 @@ class Directory:
 
     def __str__(self) -> str:
         return "".join(self._lines("", "\u2500\u2500\u2500 "))
+
+
+set_module("teletensor.package.file_structure_representation", Directory)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from .._lazy import set_module
+
 __all__ = ["GlobGroup"]
 
 
@@ -44,3 +46,6 @@ def _expression(pattern: str, separator: str) -> re.Pattern:
         else:
             parts.append(start + f"{text}*".join(map(re.escape, segment.split("*"))))
     return re.compile("".join(parts))
+
+
+set_module("teletensor.package.glob_group", GlobGroup)

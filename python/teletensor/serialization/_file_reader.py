@@ -8,6 +8,7 @@ import zipfile
 from typing import Any
 
 from .. import _C
+from .._lazy import set_module
 
 _LOCAL_HEADER = 30  # bytes, before the name and the extra field
 # Of zipfile, for damaged files: ValueError for names and offsets, NotImplementedError for versions and methods.
@@ -98,3 +99,6 @@ class PyTorchFileReader:
     def serialization_id(self) -> str:
         """The text by which torch.save() identifies the file's content; empty if it has none."""
         return self.get_record(".data/serialization_id").decode(errors="replace") if self.has_record(".data/serialization_id") else ""
+
+
+set_module("teletensor", PyTorchFileReader)

@@ -12,6 +12,7 @@ from collections import Counter, OrderedDict
 from typing import Any
 
 from .. import _C, _quantized_names, _small_integers
+from .._lazy import set_module
 from ..storage import DTYPES, QUANTIZED
 from . import _nested, _program
 from . import _rebuild as r
@@ -305,3 +306,6 @@ class Globals:
                 "program itself has defined or imported; code in files is never run"
             )
         return found
+
+
+set_module("teletensor.serialization", StorageType, safe_globals)

@@ -6,6 +6,7 @@ import mmap
 import threading
 from enum import Enum
 
+from .._lazy import set_module
 from ..utils.serialization import config
 
 
@@ -97,3 +98,6 @@ class skip_data:  # noqa: N801 - PyTorch's name
 
     def __exit__(self, *exception) -> None:
         state.skips_data = self._previous
+
+
+set_module("teletensor.serialization", LoadEndianness, set_default_mmap_options, skip_data)

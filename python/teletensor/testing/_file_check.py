@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from .._lazy import set_module
+
 Span = tuple[int, int]  # the begin and the end of a match
 
 
@@ -93,3 +95,6 @@ class FileCheck:
         for check in absent:
             if check.find(text, 0) is not None:
                 raise RuntimeError(f"Expected to not find {check.text!r} but found it. Searched string:\n{text}")
+
+
+set_module("teletensor", FileCheck)

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 
+from .._lazy import set_module
+
 SAC_IGNORED_OPS: set = set()
 
 
@@ -112,3 +114,9 @@ class DefaultDeviceType:
 
             return "cuda" if accelerator.is_available() else "cpu"
         return DefaultDeviceType._default_device_type
+
+
+set_module(
+    "teletensor.utils.checkpoint",
+    CheckpointError, CheckpointPolicy, DefaultDeviceType, GraphExecGroup, SelectiveCheckpointContext,
+)  # fmt: skip

@@ -11,6 +11,7 @@ from .. import _C
 from .._C import Tensor
 from .._component_tensor import ComponentTensor
 from .._grad_mode import enable_grad, is_grad_enabled, no_grad
+from .._lazy import set_module
 from .._options import check_flags
 from .._random import get_rng_state, set_rng_state
 from ..amp.autocast_mode import restored
@@ -295,3 +296,6 @@ def checkpoint_sequential(functions, segments: int, input, use_reentrant: bool |
         input = checkpoint(run(start, start + size), input, use_reentrant=use_reentrant, **kwargs)
         start += size
     return run(start, len(functions))(input)
+
+
+set_module("teletensor.utils.checkpoint", CheckpointFunction)

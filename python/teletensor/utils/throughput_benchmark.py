@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._connection import synchronize
+from .._lazy import set_module
 
 
 def format_time(time_us: float | None = None, time_ms: float | None = None, time_s: float | None = None) -> str:
@@ -154,3 +155,6 @@ def _measured(call: Callable[[random.Random], None], config: BenchmarkConfig) ->
         raise errors[0]
     count = sum(done)
     return BenchmarkExecutionStats(seconds * 1000 * threads / max(count, 1), count)
+
+
+set_module("teletensor", BenchmarkConfig, BenchmarkExecutionStats)

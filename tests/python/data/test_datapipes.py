@@ -2,6 +2,8 @@
 
 import json
 import pickle
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -191,3 +193,27 @@ def test_workers_divide_the_items(torch, context):
     twice = numbers(torch, 4).sharding_filter().map(increment).sharding_filter()
     with pytest.raises(RuntimeError, match="Sharding twice"):
         loaded(torch, twice, num_workers=1, multiprocessing_context=context)
+
+
+def test_functions_of_pipes_exist_before_the_first_call():
+    program = """
+import pickle, teletensor as torch
+pipes = torch.utils.data.IterDataPipe
+assert {"map", "batch", "shuffle", "zip", "sharding_filter"} <= set(pipes.functions) and "squares" not in pipes.functions
+assert set(torch.utils.data.MapDataPipe.functions) == {"batch", "concat", "map", "shuffle", "zip"}
+assert isinstance(pipes.functions, dict) and torch.utils.data.DFIterDataPipe.functions is pipes.functions
+pipes.register_function("squares", lambda pipe: [x * x for x in pipe])
+assert torch.utils.data.datapipes.iter.IterableWrapper([1, 2]).squares() == [1, 4] and "squares" in pipes.functions
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+def test_no_pipe_is_imported_before_a_method_is_used():
+    program = """
+import sys, teletensor as torch
+assert torch.utils.data.IterDataPipe and "teletensor.utils.data.datapipes.map._items" not in sys.modules
+assert torch.utils.data.MapDataPipe.functions and "teletensor.utils.data.datapipes.map._items" in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr

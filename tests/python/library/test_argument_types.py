@@ -79,7 +79,8 @@ def other():
     ("t", 1, 3, "Optional[Tensor]"), ("t", 1, [x], "Optional[Tensor]"), ("n", 2, "a", "List[int]"), ("n", 2, [1.5], "List[int]"),
     ("n", 2, 3, "List[int]"), ("n", 2, None, "List[int]"), ("n", 2, ["a"], "List[int]"), ("n", 2, number, "List[int]"),
     ("s", 3, 3, "str"), ("s", 3, None, "str"), ("s", 3, ["a"], "str"), ("c", 4, "a", "number"), ("c", 4, None, "number"),
-    ("c", 4, [1], "number"), ("c", 4, x, "number"), ("two", 5, 1.5, "List[int]"), ("two", 5, "a", "List[int]"),
+    ("c", 4, [1], "number"), ("c", 4, x, "number"),
+    ("c", 4, number, "number"), ("c", 4, numpy.int64(2), "number"), ("two", 5, 1.5, "List[int]"), ("two", 5, "a", "List[int]"),
     ("on", 6, 3.5, "Optional[List[int]]"), ("os", 7, 1, "Optional[str]"), ("oc", 8, "a", "Optional[number]"),
 ])  # fmt: skip
 def test_refused_of_other_types(other, name, position, value, expected):
@@ -95,7 +96,7 @@ def test_refused_of_other_types(other, name, position, value, expected):
 
 @pytest.mark.parametrize(("name", "value"), [
     ("t", None), ("t", x), ("n", []), ("n", (1, True)), ("n", range(2)), ("n", [number]), ("n", [numpy.int64(3)]), ("s", "a"), ("c", 1j),
-    ("c", 2.5), ("c", numpy.float64(2)), ("c", number), ("two", 3), ("two", [1, 2]), ("on", None), ("on", [1]), ("os", None), ("os", "a"),
+    ("c", 2.5), ("c", numpy.float64(2)), ("two", 3), ("two", [1, 2]), ("on", None), ("on", [1]), ("os", None), ("os", "a"),
     ("oc", None), ("oc", 3), ("n", torch.Size([1, 2])), ("two", True), ("two", signal.SIGINT),  # an IntEnum
 ])  # fmt: skip
 def test_accepted_of_other_types(other, name, value):

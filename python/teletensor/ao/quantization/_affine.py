@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from ..._C import Tensor
+from ..._lazy import set_module
 from ...nn import Module
 from ._observer_base import with_args
 from ._types import Granularity, MappingType, ZeroPointDomain
@@ -55,3 +56,6 @@ class AffineQuantizedObserverBase(ABC, Module):
             "[AffineQuantizedObserverBase.convert] expected an observer that replaces its node itself, got "
             f"{type(self).__name__} for {observer_node} of {type(model).__name__}"
         )
+
+
+set_module("teletensor.ao.quantization.observer", AffineQuantizedObserverBase)

@@ -8,6 +8,7 @@ from typing import Any
 from ... import _C
 from ... import _quantized_names as q
 from ..._C import Tensor
+from ..._lazy import set_module
 from ..._quantized.fake import fused_moving_avg_obs_fake_quant
 from ...nn import Module
 from ._observer_base import with_args
@@ -229,3 +230,9 @@ def enable_observer(mod: Module) -> None:
 def disable_observer(mod: Module) -> None:
     """For Module.apply: does not observe."""
     _call_if_fake_quantize(mod, "disable_observer")
+
+
+set_module(
+    "teletensor.ao.quantization.fake_quantize",
+    FakeQuantize, FakeQuantizeBase, FixedQParamsFakeQuantize, FusedMovingAvgObsFakeQuantize,
+)  # fmt: skip

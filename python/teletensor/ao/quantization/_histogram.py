@@ -11,6 +11,7 @@ from ... import _C
 from ... import _quantized_names as q
 from ..._C import Tensor
 from ..._grad_mode import no_grad
+from ..._lazy import set_module
 from ._observer_base import UniformQuantizationObserverBase
 from ._ranges import BITS, EPSILON, is_per_tensor
 
@@ -171,3 +172,6 @@ def best_bins(counts: np.ndarray, low: float, high: float, levels: int) -> tuple
             break
         least, begin, end = error, next_begin, next_end
     return begin, end
+
+
+set_module("teletensor.ao.quantization.observer", HistogramObserver)

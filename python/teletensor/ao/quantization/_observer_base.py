@@ -10,6 +10,7 @@ from typing import Any, Callable
 from ... import _C
 from ... import _quantized_names as q
 from ..._C import Tensor
+from ..._lazy import set_module
 from ...nn import Module
 from ._ranges import EPSILON, QUANTIZED, calculate_qmin_qmax, check_min_max_valid, qparams_of, validate_qmin_qmax
 
@@ -134,3 +135,6 @@ class UniformQuantizationObserverBase(ObserverBase):
 
     def extra_repr(self) -> str:
         return f"min_val={self.min_val}, max_val={self.max_val}"
+
+
+set_module("teletensor.ao.quantization.observer", ObserverBase, UniformQuantizationObserverBase)

@@ -9,6 +9,7 @@ from ... import _C
 from ... import _quantized_names as q
 from ..._C import Tensor
 from ..._grad_mode import no_grad
+from ..._lazy import set_module
 from ._observer_base import ObserverBase, UniformQuantizationObserverBase
 from ._ranges import EPSILON, PER_CHANNEL
 
@@ -244,3 +245,10 @@ class ReuseInputObserver(ObserverBase):
     def calculate_qparams(self) -> Any:
         """Raises an Exception: the input's observer is used."""
         raise Exception("calculate_qparams should not be called for ReuseInputObserver")  # noqa: TRY002 - PyTorch's type
+
+
+set_module(
+    "teletensor.ao.quantization.observer",
+    PlaceholderObserver, FixedQParamsObserver, MinMaxObserver, MovingAverageMinMaxObserver,
+    MovingAveragePerChannelMinMaxObserver, NoopObserver, PerChannelMinMaxObserver, RecordingObserver, ReuseInputObserver,
+)  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._lazy import set_module
 from ...nn import Module
 
 
@@ -45,3 +46,6 @@ def add_quant_dequant(module: Module) -> Module:
     for name, child in module.named_children():
         module._modules[name] = add_quant_dequant(child)
     return module
+
+
+set_module("teletensor.ao.quantization.stubs", DeQuantStub, QuantStub, QuantWrapper)

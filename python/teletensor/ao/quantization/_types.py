@@ -6,6 +6,8 @@ import enum
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ..._lazy import set_module
+
 
 class QuantType(enum.IntEnum):
     """How a module is quantized."""
@@ -104,3 +106,10 @@ def default_eval_fn(model: Callable, calib_data: Sequence) -> None:
     """Calls the model with the first element of each pair."""
     for data, _target in calib_data:
         model(data)
+
+
+set_module(
+    "teletensor.ao.quantization.observer",
+    Granularity, MappingType, PerAxis, PerBlock, PerGroup, PerRow, PerTensor, PerToken, TorchAODType, ZeroPointDomain,
+)  # fmt: skip
+set_module("teletensor.ao.quantization.quant_type", QuantType)

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator, Mapping
 
 from ... import _C
+from ..._lazy import set_module
 from ..rpc import _current
 
 _RANK_SHIFT = 48  # ids contain the rank that chose them
@@ -203,3 +204,6 @@ def get_gradients(context_id: int) -> Gradients:
         RuntimeError: there is no such context.
     """
     return find(context_id).gradients()
+
+
+set_module("teletensor.distributed.autograd", context)

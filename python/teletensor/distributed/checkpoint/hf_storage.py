@@ -10,6 +10,7 @@ from typing import Any
 from ... import _C
 from ..._checkpoint import files
 from ..._grad_mode import no_grad
+from ..._lazy import set_module
 from ...checkpoint import _INDEX as INDEX
 from ...checkpoint import _Source
 from ._index import StoredBox
@@ -216,3 +217,6 @@ class QuantizedHuggingFaceStorageReader(HuggingFaceStorageReader):
         halves = _C.torch.stack([packed & 15, packed >> 4], -1).reshape(*sizes, count, width)
         numbers = _C.tensor(_FOUR_BITS, device=device)[halves] * exponents.exp2().unsqueeze(-1)
         return numbers.reshape(*sizes, count * width).narrow(-1, at - first * width, n).to(self.target_dtype)
+
+
+set_module("teletensor.distributed.checkpoint.quantized_hf_storage", QuantizedHuggingFaceStorageReader)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ... import _C
+from ..._lazy import set_module
 from ...nn.modules.batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 
 __all__ = [
@@ -175,3 +176,7 @@ class CPUOffloadPolicy(OffloadPolicy):
     """The sharded parameters and gradients are stored on the CPU. ``pin_memory`` has no effect."""
 
     pin_memory: bool = True
+
+
+set_module("teletensor.distributed.fsdp", CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy)
+set_module("teletensor.distributed.fsdp.fully_sharded_data_parallel", OptimStateKeyType)

@@ -6,6 +6,7 @@ import inspect
 import threading
 from collections.abc import Sequence
 
+from ..._lazy import set_module
 from ..autograd import _context
 from ..rpc import _registry, api
 from ..rpc._agent import WorkerInfo
@@ -99,3 +100,5 @@ def _exists(optimizer: RRef) -> None:
 
 
 _registry._add("optim:exists", _exists)
+
+set_module("teletensor.distributed.optim.optimizer", DistributedOptimizer)

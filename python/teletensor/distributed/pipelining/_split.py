@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass
 from typing import Any
 
+from ..._lazy import set_module
 from ...nn.modules.container import Sequential
 from ...nn.modules.module import Module
 from .stage import PipelineStage
@@ -116,3 +117,6 @@ def pipeline(
             stage.add_module(name, child)
         stages.append(stage)
     return Pipe(stages)
+
+
+set_module("teletensor.distributed.pipelining._IR", Pipe, SplitPoint)

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from ..._lazy import set_module
 from ...futures import Future
 from ..autograd._remote import backward
 from . import _current, _errors, _registry
@@ -321,3 +322,6 @@ def checked_id(value: object) -> Id:
     if isinstance(value, list | tuple) and len(value) == 2 and all(type(part) is int for part in value):
         return value[0], value[1]
     raise ValueError(f"expected the id of an RRef, got {value!r:.100}")
+
+
+set_module("teletensor.distributed.rpc.api", RRef)

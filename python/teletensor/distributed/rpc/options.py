@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 
 from ... import _C
+from ..._lazy import set_module
 from . import constants
 
 __all__ = ["TensorPipeRpcBackendOptions"]
@@ -99,3 +100,6 @@ def construct_rpc_backend_options(
     if not isinstance(backend, BackendType):
         raise TypeError(f"[rpc] expected a BackendType, got {backend!r}")
     return TensorPipeRpcBackendOptions(rpc_timeout=rpc_timeout, init_method=init_method, **options)
+
+
+set_module("teletensor.distributed.rpc.backend_registry", BackendType)

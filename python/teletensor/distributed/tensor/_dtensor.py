@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ... import _C
 from ..._layouts import require_strided
+from ..._lazy import set_module
 from ..._library.handlers import classes_with_rules
 from ..device_mesh import DeviceMesh
 from ._dispatch import dispatch, repeated, replicate
@@ -405,3 +406,5 @@ def _mesh_or_default(mesh: DeviceMesh | None) -> DeviceMesh:
 Distributed.created = DTensor
 
 __all__ = ["DTensor"]
+
+set_module("teletensor.distributed.tensor", DTensor)

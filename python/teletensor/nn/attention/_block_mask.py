@@ -8,6 +8,7 @@ from typing import Any, Callable
 
 from ... import _C
 from ..._C import Tensor
+from ..._lazy import set_module
 
 DEFAULT_BLOCK_SIZE = 128
 _TENSORS = (
@@ -224,3 +225,6 @@ def _picture(dense: Any, row_step: int, column_step: int) -> str:
 def _reject_write_order(*values: Any) -> None:
     if any(value is not None for value in values):
         raise NotImplementedError("BlockMask: dq_write_order and dq_kv_order describe a kernel of PyTorch's that the engine does not have")
+
+
+set_module("teletensor.nn.attention.flex_attention", BlockMask)

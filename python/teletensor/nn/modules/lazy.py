@@ -6,6 +6,7 @@ import itertools
 
 from ... import _C
 from ..._grad_mode import no_grad
+from ..._lazy import set_module
 from ..parameter import UninitializedBuffer, UninitializedParameter, is_lazy
 from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .linear import Linear
@@ -266,3 +267,12 @@ class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
     """InstanceNorm3d whose num_features is the number of channels of the first input."""
 
     cls_to_become, dims = InstanceNorm3d, InstanceNorm3d.dims
+
+
+set_module("teletensor.nn.modules.batchnorm", LazyBatchNorm1d, LazyBatchNorm2d, LazyBatchNorm3d)
+set_module("teletensor.nn.modules.instancenorm", LazyInstanceNorm1d, LazyInstanceNorm2d, LazyInstanceNorm3d)
+set_module(
+    "teletensor.nn.modules.conv",
+    LazyConv1d, LazyConv2d, LazyConv3d, LazyConvTranspose1d, LazyConvTranspose2d, LazyConvTranspose3d,
+)  # fmt: skip
+set_module("teletensor.nn.modules.linear", LazyLinear)

@@ -6,6 +6,7 @@ import warnings
 
 from ... import _C, _default_group
 from ..._integers import repeated
+from ..._lazy import set_module
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -345,3 +346,7 @@ class CrossMapLRN2d(Module):
 
     def extra_repr(self) -> str:
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+set_module("teletensor.nn.modules.batchnorm", BatchNorm1d, BatchNorm2d, BatchNorm3d, SyncBatchNorm)
+set_module("teletensor.nn.modules.instancenorm", InstanceNorm1d, InstanceNorm2d, InstanceNorm3d)

@@ -6,6 +6,7 @@ import copy
 import math
 
 from ... import _C
+from ..._lazy import set_module
 from ...backends import mha
 from .. import functional as F
 from .. import init
@@ -310,3 +311,6 @@ class Transformer(Module):
     def generate_square_subsequent_mask(sz: int, device=None, dtype=None):
         """A matrix of -inf above the diagonal and 0 elsewhere."""
         return _C.torch.full((sz, sz), -math.inf, device=device, dtype=dtype).triu(1)
+
+
+set_module("teletensor.nn.modules.activation", MultiheadAttention)

@@ -6,6 +6,7 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable
 from typing import Any
 
+from ..._lazy import set_module
 from ._registry import BUILTIN_TYPES, STANDARD_DICT_TYPES, SUPPORTED_NODES, ConstantNode, node_type
 
 
@@ -174,3 +175,6 @@ def treespec_dict(mapping=(), /, **kwargs: TreeSpec) -> TreeSpec:
     if not all(isinstance(child, TreeSpec) for child in children.values()):
         raise ValueError(f"Expected a dictionary of TreeSpec values, got: {children!r}.")
     return TreeSpec(dict, list(children), list(children.values()))
+
+
+set_module("teletensor.utils._pytree", LeafSpec, TreeSpec)

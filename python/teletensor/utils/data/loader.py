@@ -7,6 +7,7 @@ import warnings
 from typing import Any, Generic
 
 from ... import _C
+from ..._lazy import set_module
 from ._workers.choice import check_context
 from ._workers.fetch import Options
 from ._workers.info import WorkerInfo, get_worker_info
@@ -208,3 +209,6 @@ class prefetch:  # noqa: N801 - used as a function
 
     def __len__(self) -> int:
         return len(self.loader)
+
+
+set_module("teletensor.utils.data.dataloader", DataLoader)

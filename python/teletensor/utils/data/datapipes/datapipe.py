@@ -91,17 +91,29 @@ def element_type(cls: type) -> Any:
     return next((t for t in map(element_type, cls.__bases__) if t is not Any), Any) if cls is not object else Any
 
 
+class _Functions:
+    """The attribute `functions` of a class of pipes: the functions by the name of the method. Reading it registers this package's."""
+
+    def __init__(self) -> None:
+        self.registered: dict[str, Callable] = {}
+
+    def __get__(self, pipe: Any, cls: type) -> dict[str, Callable]:
+        _register_pipes()
+        return self.registered
+
+
 class _Registry:
     """What both kinds of pipes have: functions that are their methods, and hooks for pickling and text."""
 
-    functions: dict[str, Callable]
+    functions: Any  # _Functions
+    _registered: dict[str, Callable]  # its functions
     reduce_ex_hook: Callable | None = None
     getstate_hook: Callable | None = None
     str_hook: Callable | None = None
     repr_hook: Callable | None = None
 
     def __getattr__(self, attribute_name: str) -> Any:
-        functions = type(self).functions
+        functions = type(self)._registered
         if not attribute_name.startswith("_") and attribute_name not in functions:
             _register_pipes()
         if attribute_name in functions:
@@ -111,16 +123,16 @@ class _Registry:
     @classmethod
     def register_function(cls, function_name: str, function: Callable) -> None:
         """Makes a function a method of all pipes."""
-        cls.functions[function_name] = function
+        cls._registered[function_name] = function
 
     @classmethod
     def register_datapipe_as_function(cls, function_name: str, cls_to_register: Callable) -> None:
         """Makes a pipe's constructor a method of all pipes; its first argument is the pipe."""
         if not getattr(cls_to_register, "__module__", "").startswith(f"{__package__}."):
             _register_pipes()
-        if function_name in cls.functions:
+        if function_name in cls._registered:
             raise Exception(f"Unable to add DataPipe function name {function_name} as it is already taken")  # noqa: TRY002 - as PyTorch
-        cls.functions[function_name] = cls_to_register
+        cls._registered[function_name] = cls_to_register
 
     @classmethod
     def set_getstate_hook(cls, hook_fn: Callable | None) -> None:
@@ -160,7 +172,8 @@ class _Registry:
 class IterDataPipe(_Registry, IterableDataset[T]):
     """A dataset that is iterated. Only the iterator that was created last is valid; creating one calls reset()."""
 
-    functions: dict[str, Callable] = {}
+    functions = _Functions()
+    _registered = functions.registered
     _valid_iterator_id: int | None = None
     _number_of_samples_yielded: int = 0
 
@@ -193,7 +206,8 @@ class DFIterDataPipe(IterDataPipe):
 class MapDataPipe(_Registry, Dataset[T]):
     """A dataset with keys: subclasses have __getitem__, and perhaps __len__."""
 
-    functions: dict[str, Callable] = {}
+    functions = _Functions()
+    _registered = functions.registered
 
 
 def _register_pipes() -> None:

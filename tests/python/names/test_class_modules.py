@@ -1,0 +1,103 @@
+"""Public classes name PyTorch's modules, as its pickles do, and pickles by name find them again."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import typing
+
+import pytest
+
+from .class_modules import TABLE, attribute
+
+PYTORCHS = json.loads(TABLE.read_text())
+# Classes of PyTorch's C++ code, whose modules are private and do not exist here, classes that have two names in PyTorch and one here,
+# classes of another name, and classes that only raise errors.
+ELSEWHERE = """
+    torch.Future teletensor.futures:Future
+    torch.ScriptFunction teletensor.jit._script:ScriptFunction
+    torch.ScriptModule teletensor.jit._script:ScriptModule
+    torch.Stream teletensor.cuda.streams:Stream
+    torch.ThroughputBenchmark teletensor.utils.throughput_benchmark:ThroughputBenchmark
+    torch.accelerator.Graph teletensor.accelerator:Graph
+    torch.cuda.CUDAPluggableAllocator teletensor.cuda:CUDAPluggableAllocator
+    torch.cuda.ExternalStream teletensor.cuda:ExternalStream
+    torch.cuda.GreenContext teletensor.cuda:GreenContext
+    torch.cuda.MemPool teletensor.cuda:MemPool
+    torch.distributed.FileStore teletensor.distributed:FileStore
+    torch.distributed.GradBucket teletensor.distributed:GradBucket
+    torch.distributed.HashStore teletensor.distributed:HashStore
+    torch.distributed.TCPStore teletensor.distributed:TCPStore
+    torch.distributed.pipelining.PipelineActivationLiveness teletensor.distributed.pipelining._liveness:PipelineActivationLiveness
+    torch.futures.Future teletensor.futures:Future
+    torch.jit.Attribute teletensor.jit._types:Attribute
+    torch.jit.Future teletensor.futures:Future
+    torch.jit.ScriptFunction teletensor.jit._script:ScriptFunction
+    torch.linalg.LinAlgError teletensor.linalg:LinAlgError
+    torch.monitor.Aggregation teletensor.monitor:Aggregation
+    torch.monitor.Event teletensor.monitor:Event
+    torch.monitor.EventHandlerHandle teletensor.monitor:EventHandlerHandle
+    torch.monitor.Stat teletensor.monitor:Stat
+    torch.mps.Event teletensor.mps:Event
+    torch.mps.Stream teletensor.mps:Stream
+    torch.nn.attention.SDPBackend teletensor.nn.attention:SDPBackend
+    torch.nn.functional.ScalingType teletensor.nn._functional_names:ScalingType
+    torch.nn.functional.SwizzleType teletensor.nn._functional_names:SwizzleType
+    torch.package.EmptyMatchError teletensor.package:EmptyMatchError
+    torch.package.PackageExporter teletensor.package:PackageExporter
+    torch.package.PackageImporter teletensor.package:PackageImporter
+    torch.package.PackagingError teletensor.package:PackagingError
+    torch.profiler.CuspyConfig teletensor.profiler._configs:CuspyConfig
+    torch.profiler.DeviceType teletensor.profiler._device:DeviceType
+    torch.profiler.ExecutionTraceObserver teletensor.profiler._execution_trace:ExecutionTraceObserver
+    torch.profiler.PerformanceMetricsConfig teletensor.profiler._configs:PerformanceMetricsConfig
+    torch.profiler.ProfilerActivity teletensor.profiler.profiler:ProfilerActivity
+    torch.profiler.ProfilerActivityConfig teletensor.profiler._configs:ProfilerActivityConfig
+    torch.types.Storage teletensor.storage:UntypedStorage
+    torch.xpu.MemPool teletensor.xpu:MemPool
+    torch.xpu.XPUGraph teletensor.xpu:XPUGraph
+    torch.xpu.XPUPluggableAllocator teletensor.xpu:XPUPluggableAllocator
+    torch.xpu.graph teletensor.xpu:graph
+"""
+PLACES = dict(line.split() for line in ELSEWHERE.strip().splitlines())
+
+
+def classes():
+    """The classes that exist in both packages: the public path, the class here, and PyTorch's module and name."""
+    for path, place in PYTORCHS.items():
+        module, _, name = path.rpartition(".")
+        kind = attribute(module.replace("torch", "teletensor", 1), name)
+        if issubclass(type(kind), type):
+            yield path, kind, place.replace("torch", "teletensor", 1)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_classes_name_pytorchs_modules():
+    found = {path: (f"{kind.__module__}:{kind.__qualname__}", place) for path, kind, place in classes()}
+    different = {path: here for path, (here, place) in found.items() if here != place}
+    assert different == PLACES and len(found) > 700
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_pickles_find_the_classes():
+    for path, kind, _ in classes():
+        assert pickle.loads(pickle.dumps(kind)) is kind, path
+
+
+def test_the_manager_of_a_context_of_gradients():
+    import teletensor
+    import teletensor.distributed.autograd
+
+    assert teletensor.distributed.autograd.context.__module__ == "teletensor.distributed.autograd"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_annotations_of_classes_are_found():
+    """Where the class is defined, not in the module that it names."""
+    unknown = []
+    for path, kind, _ in classes():
+        try:
+            typing.get_type_hints(kind)
+        except NameError:
+            unknown.append(path)
+    assert unknown == []
