@@ -155,7 +155,7 @@ def __getattr__(name: str):
 
         from ._toplevel.star_import import star_names
 
-        return star_names(__dir__(), (module.name for module in pkgutil.iter_modules(__path__)))
+        return star_names(__dir__(), (module.name for module in pkgutil.iter_modules(__path__)))  # noqa: F405
     try:
         return _lazy_attribute(name)
     except AttributeError:

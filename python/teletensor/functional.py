@@ -12,10 +12,10 @@ from ._ops.spectral import istft, stft
 from ._overridable import wrap_functions as _wrap_functions
 from .linalg._lowrank import pca_lowrank, svd_lowrank
 from .linalg._torch_names import chain_matmul, lu, norm
-from .nn import functional as F  # noqa: N812 - PyTorch's name
+from .nn import functional as F  # noqa: N812,F401 - PyTorch's name
 
 __all__ = [
-    "F", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors", "cartesian_prod",
+    "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors", "cartesian_prod",
     "cdist", "chain_matmul", "einsum", "istft", "lu", "meshgrid", "norm", "pca_lowrank", "split", "stft", "svd_lowrank",
     "tensordot", "unique", "unique_consecutive", "unravel_index",
 ]  # fmt: skip

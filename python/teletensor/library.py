@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ._library import fake_context, registry
-from ._library.custom_op import CustomOpDef, define_custom_op
+from ._library.custom_op import CustomOpDef, define_custom_op  # noqa: F401 - programs may import it from here
 from ._library.operators import OpOverload, OpOverloadPacket
 from ._library.registrations import (
     _KEYS,
@@ -18,8 +18,8 @@ from ._library.registrations import (
     _kernels,
     _overload,
     register_autocast,
-    register_autograd,
-    register_kernel,
+    register_autograd,  # noqa: F401 - programs may import it from here
+    register_kernel,  # noqa: F401 - programs may import it from here
     register_torch_dispatch,
     register_vmap,
 )  # fmt: skip
@@ -27,9 +27,9 @@ from ._library.schema import infer_schema, parse
 from ._options import check_kind
 
 __all__ = [
-    "CustomOpDef", "Library", "custom_op", "define", "fallthrough_kernel", "get_ctx", "get_kernel", "impl", "impl_abstract",
-    "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake", "register_kernel",
-    "register_torch_dispatch", "register_vmap", "triton_op", "wrap_triton",
+    "Library", "custom_op", "define", "fallthrough_kernel", "get_ctx", "get_kernel", "impl", "impl_abstract",
+    "infer_schema", "register_autocast", "register_fake", "register_torch_dispatch", "register_vmap", "triton_op",
+    "wrap_triton",
 ]  # fmt: skip
 
 _RESERVED = ("prim",)

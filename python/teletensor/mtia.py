@@ -6,6 +6,15 @@ from typing import Any
 
 from ._absent_device import AbsentDevice, answering, classes, raising
 
+__all__ = [  # noqa: F822 - defined below
+    "MTIAGraph", "attach_out_of_memory_observer", "current_device", "current_stream", "default_stream", "device",
+    "device_count", "empty_cache", "get_device_capability", "get_device_properties", "get_rng_state",
+    "get_rng_state_all", "graph", "graph_pool_handle", "init", "initial_seed", "is_available", "is_bf16_supported",
+    "is_current_stream_capturing", "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated",
+    "memory_allocated", "memory_stats", "record_memory_history", "reset_peak_memory_stats", "seed", "seed_all",
+    "set_device", "set_rng_state", "set_rng_state_all", "set_stream", "snapshot", "stream", "synchronize",
+]  # fmt: skip
+
 _NOT_COMPILED = (
     "Torch not compiled with MTIA enabled. Ensure you have `import mtia.host_runtime.torch_mtia.dynamic_library` in your python src "
     "file and include `//mtia/host_runtime/torch_mtia:torch_mtia` as your target dependency!"

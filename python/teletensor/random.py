@@ -3,13 +3,11 @@
 import contextlib
 
 from . import _C
-from ._generator import default_generator, manual_seed
+from ._generator import default_generator, manual_seed  # noqa: F401 - programs may import it from here
 from ._options import check_flags, check_kind
 from ._random import get_rng_state, initial_seed, seed, set_rng_state
 
-__all__ = [
-    "default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state", "thread_safe_generator",
-]  # fmt: skip
+__all__ = ["fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state", "thread_safe_generator"]
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ from typing import Any
 
 from .._active_profile import record_function
 from .._not_implemented import not_implemented
-from ..profiler import DeviceType
+from ..profiler import DeviceType  # noqa: F401 - programs may import it from here
 from ..profiler import ProfilerActivity as _Activity
 from ..profiler import profile as _profile
 from ..profiler._events import EventList, FunctionEvent
@@ -88,6 +88,6 @@ not_implemented(
 )  # fmt: skip
 
 __all__ = [  # noqa: F822 - not_implemented() adds some of them
-    "DeviceType", "EnforceUnique", "EventList", "FunctionEvent", "emit_itt", "emit_nvtx", "load_nvprof", "parse_nvprof_trace", "profile",
-    "record_function",
+    "EnforceUnique", "EventList", "FunctionEvent", "emit_itt", "emit_nvtx", "load_nvprof", "parse_nvprof_trace",
+    "profile", "record_function",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from .._connection import synchronize as _synchronize
 from .._lazy import lazy_attributes
 
 __all__ = [  # noqa: F822 - amp is imported at its first use
-    "Event", "Stream", "StreamContext", "amp", "current_device", "current_stream", "device_count", "get_capabilities",
+    "Event", "Stream", "StreamContext", "current_device", "current_stream", "device_count", "get_capabilities",
     "is_available", "is_initialized", "set_device", "stream", "synchronize",
 ]  # fmt: skip
 

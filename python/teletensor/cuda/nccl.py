@@ -7,6 +7,8 @@ from typing import Any
 
 from .._not_implemented import not_implemented
 
+__all__ = ["all_gather", "all_reduce", "broadcast", "reduce", "reduce_scatter"]  # noqa: F822 - defined below
+
 
 def is_available(tensors: Sequence[Any]) -> bool:
     """Returns False: the functions of this module are not implemented."""

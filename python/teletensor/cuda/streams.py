@@ -16,6 +16,8 @@ from . import device_index
 from ._devices import synchronize
 from .device_index import device_code, index_of
 
+__all__ = ["Event", "Stream", "annotations"]
+
 _numbers = itertools.count(1)
 
 

@@ -13,7 +13,7 @@ from ..fx.experimental._merge import Symbol
 from ..nn import Module
 from ..utils import _pytree as pytree
 
-__all__ = ["AdditionalInputs", "Constraint", "Dim", "ShapesCollection", "dims", "refine_dynamic_shapes_from_suggested_fixes"]
+__all__ = ["AdditionalInputs", "Constraint", "Dim", "dims", "refine_dynamic_shapes_from_suggested_fixes"]
 
 Constraint = object  # a type in annotations
 

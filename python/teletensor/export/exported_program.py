@@ -18,7 +18,7 @@ from . import _decompose
 from ._checks import InputCheck, ValueRange
 from .graph_signature import ExportGraphSignature, InputKind, OutputKind
 
-__all__ = ["CustomDecompTable", "ExportedProgram", "ModuleCallEntry", "ModuleCallSignature", "default_decompositions"]
+__all__ = ["ExportedProgram", "ModuleCallEntry", "ModuleCallSignature", "default_decompositions"]
 
 
 @dataclasses.dataclass

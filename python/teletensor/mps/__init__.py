@@ -9,6 +9,13 @@ from typing import Any
 from .._absent_device import answering, classes, raising
 from .._lazy import lazy_attributes
 
+__all__ = [
+    "Event", "Stream", "compile_shader", "current_allocated_memory", "current_stream", "default_stream", "device_count",
+    "driver_allocated_memory", "empty_cache", "get_rng_state", "is_available", "load_metallib", "manual_seed",
+    "profiler", "recommended_max_memory", "seed", "set_per_process_memory_fraction", "set_rng_state", "set_stream",
+    "stream", "synchronize",
+]  # fmt: skip
+
 _DUMMY = "Tried to instantiate dummy base class Stream"
 
 

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 
 from .._absent_device import answering, raising
 
+__all__ = ["is_capturing_metal", "is_metal_capture_enabled", "metal_capture", "profile", "start", "stop"]  # noqa: F822 - see answering()
+
 
 def _without(function: str) -> str:
     return f"Cannot execute {function}() without MPS backend."

@@ -13,6 +13,8 @@ from multiprocessing.reduction import ForkingPickler
 from .. import _C, _connection
 from ..nn.parameter import Buffer, Parameter
 
+__all__ = ["init_reductions", "rebuild_tensor", "reduce_tensor"]
+
 _SECONDS = 86400.0 * 7  # after which a tensor that nobody has received is freed
 
 

@@ -6,6 +6,8 @@ from typing import Optional, Tuple, TypeVar, Union
 
 from .._C import Tensor
 
+__all__ = ["T", "Tensor", "TypeVar"]
+
 T = TypeVar("T")
 _scalar_or_tuple_1_t = Union[T, Tuple[T]]
 _scalar_or_tuple_2_t = Union[T, Tuple[T, T]]

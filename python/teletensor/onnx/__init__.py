@@ -9,7 +9,10 @@ from .._lazy import lazy_attributes
 from . import _state
 from .errors import OnnxExporterError
 
-__all__ = ["ExportableModule", "InputObserver", "ONNXProgram", "OnnxExporterError", "export", "is_in_onnx_export"]  # noqa: F822
+__all__ = [  # noqa: F822
+    "ExportableModule", "InputObserver", "ONNXProgram", "OnnxExporterError", "errors", "export", "is_in_onnx_export",
+    "ops",
+]  # fmt: skip
 
 producer_name = "teletensor"
 

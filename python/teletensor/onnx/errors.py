@@ -6,7 +6,7 @@ from typing import Any
 
 from .._lazy import set_module
 
-__all__ = ["OnnxExporterError", "OnnxExporterWarning", "SymbolicValueError", "UnsupportedOperatorError"]
+__all__ = ["OnnxExporterWarning", "SymbolicValueError", "UnsupportedOperatorError"]
 
 
 class OnnxExporterWarning(UserWarning):

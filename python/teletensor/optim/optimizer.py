@@ -21,11 +21,9 @@ from ._grouping import (  # noqa: F401 - other libraries' optimizers import thes
     group_tensors,
 )  # fmt: skip
 from ._hooks import OptimizerHooks, profiled, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
-from ._options import check_implementation, implementation, require_non_negative, state_dtype
+from ._options import check_implementation, implementation, require_non_negative, state_dtype  # noqa: F401 - the optimizers import them from here
 
-__all__ = [
-    "Optimizer", "implementation", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook", "require_non_negative",
-]  # fmt: skip
+__all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
 
 # Why step() of some optimizers cannot be part of a traced function.

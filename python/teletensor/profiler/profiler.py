@@ -19,7 +19,7 @@ from ._events import EventList
 from ._frames import Frame
 from ._recording import Recorded, Recording
 
-__all__ = ["ProfilerAction", "ProfilerActivity", "profile", "schedule", "supported_activities", "tensorboard_trace_handler"]
+__all__ = ["ProfilerAction", "profile", "schedule", "supported_activities", "tensorboard_trace_handler"]
 
 
 class ProfilerActivity(enum.Enum):

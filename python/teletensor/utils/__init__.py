@@ -6,7 +6,11 @@ from typing import Any
 
 from .._lazy import lazy_attributes
 
-__all__ = ["checkpoint", "data", "dlpack", "hooks", "set_module", "swap_tensors"]  # noqa: F822 - imported at their first use
+__all__ = [  # noqa: F822 - imported at their first use
+    "ThroughputBenchmark", "backend_registration", "checkpoint", "collect_env", "data", "deterministic", "dlpack",
+    "generate_methods_for_privateuse1_backend", "hooks", "rename_privateuse1_backend", "set_module", "swap_tensors",
+    "throughput_benchmark", "weak",
+]  # fmt: skip
 
 
 def set_module(obj: Any, mod: str) -> None:

@@ -13,6 +13,8 @@ from typing import NamedTuple
 from .. import _connection
 from .._version import __version__
 
+__all__ = ["SystemEnv", "get_env_info", "get_pip_packages", "get_pretty_env_info", "main", "sys"]
+
 _PACKAGES = ("numpy", "teletensor", "safetensors", "transformers", "lightning", "einops")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import types
 
+__all__ = ["sys", "types"]
+
 
 class _Module(types.ModuleType):
     """The module, so that its attribute can be set."""

@@ -6,6 +6,8 @@ import enum
 
 from .._not_implemented import not_implemented
 
+__all__ = ["LintCode", "generate_mobile_module_lints", "optimize_for_mobile"]  # noqa: F822 - defined below
+
 
 class LintCode(enum.Enum):
     """Findings of generate_mobile_module_lints."""

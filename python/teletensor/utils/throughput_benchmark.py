@@ -12,6 +12,8 @@ from typing import Any
 from .._connection import synchronize
 from .._lazy import set_module
 
+__all__ = ["ExecutionStats", "ThroughputBenchmark", "format_time"]
+
 
 def format_time(time_us: float | None = None, time_ms: float | None = None, time_s: float | None = None) -> str:
     """A time, of which one is given, as text in a suitable unit."""

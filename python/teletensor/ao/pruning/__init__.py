@@ -18,7 +18,7 @@ _NAMES = {
 __getattr__, __dir__ = lazy_attributes(globals(), ("scheduler", "sparsifier"), _NAMES)
 
 __all__ = [
-    "BaseScheduler", "BaseSparsifier", "CubicSL", "FakeSparsity", "LambdaSL", "NearlyDiagonalSparsifier", "WeightNormSparsifier",
-    "fqn_to_module", "get_arg_info_from_tensor_fqn", "get_dynamic_sparse_quantized_mapping", "get_static_sparse_quantized_mapping",
-    "module_to_fqn",
+    "BaseScheduler", "BaseSparsifier", "CubicSL", "FakeSparsity", "LambdaSL", "NearlyDiagonalSparsifier",
+    "WeightNormSparsifier", "fqn_to_module", "get_arg_info_from_tensor_fqn", "get_dynamic_sparse_quantized_mapping",
+    "get_static_sparse_quantized_mapping", "module_to_fqn", "scheduler", "sparsifier",
 ]  # fmt: skip

@@ -16,11 +16,15 @@ from . import _defaults as d
 from ._patterns import get_combined_dict
 from ._stubs import DeQuantStub, QuantStub
 
-__all__ = [
-    "get_default_compare_output_module_list", "get_default_dynamic_quant_module_mappings",
-    "get_default_dynamic_sparse_quant_module_mappings", "get_default_static_sparse_quant_module_mappings",
-    "get_default_float_to_quantized_operator_mappings", "get_default_qat_module_mappings", "get_default_qconfig_propagation_list",
-    "get_default_static_quant_module_mappings", "get_default_static_quant_reference_module_mappings",
+__all__ = [  # noqa: F822 - imported at their first use
+    "DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS", "DEFAULT_DYNAMIC_SPARSE_QUANT_MODULE_MAPPINGS",
+    "DEFAULT_FLOAT_TO_QUANTIZED_OPERATOR_MAPPINGS", "DEFAULT_MODULE_TO_ACT_POST_PROCESS", "DEFAULT_QAT_MODULE_MAPPINGS",
+    "DEFAULT_REFERENCE_STATIC_QUANT_MODULE_MAPPINGS", "DEFAULT_STATIC_QUANT_MODULE_MAPPINGS",
+    "DEFAULT_STATIC_SPARSE_QUANT_MODULE_MAPPINGS", "get_default_compare_output_module_list",
+    "get_default_dynamic_quant_module_mappings", "get_default_dynamic_sparse_quant_module_mappings",
+    "get_default_float_to_quantized_operator_mappings", "get_default_qat_module_mappings",
+    "get_default_qconfig_propagation_list", "get_default_static_quant_module_mappings",
+    "get_default_static_quant_reference_module_mappings", "get_default_static_sparse_quant_module_mappings",
     "get_dynamic_quant_module_class", "get_embedding_qat_module_mappings", "get_embedding_static_quant_module_mappings",
     "get_quantized_operator", "get_static_quant_module_class", "no_observer_set",
 ]  # fmt: skip

@@ -7,6 +7,6 @@ _NAMES = {
     "join": "Join Joinable JoinHook",
 }
 
-__all__ = ["Join", "JoinHook", "Joinable"]  # noqa: F822 - imported at their first use
+__all__ = ["Join", "JoinHook", "Joinable", "join"]  # noqa: F822 - imported at their first use
 
 __getattr__, __dir__ = lazy_attributes(globals(), None, _NAMES)

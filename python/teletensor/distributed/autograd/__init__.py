@@ -17,9 +17,7 @@ _NAMES = {
     "_remote": "backward",
 }
 
-__all__ = [  # noqa: F822 - imported at their first use
-    "DistAutogradContext", "backward", "context", "get_gradients", "is_available",
-]  # fmt: skip
+__all__ = ["context", "is_available"]  # noqa: F822 - imported at their first use
 
 
 def is_available() -> bool:

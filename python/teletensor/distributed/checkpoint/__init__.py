@@ -20,9 +20,11 @@ _NAMES = {
 __all__ = [  # noqa: F822 - imported at their first use
     "BytesStorageMetadata", "CheckpointException", "ChunkStorageMetadata", "DefaultLoadPlanner", "DefaultSavePlanner",
     "FileSystemReader", "FileSystemWriter", "HuggingFaceStorageReader", "HuggingFaceStorageWriter", "LoadPlan",
-    "LoadPlanner", "Metadata", "QuantizedHuggingFaceStorageReader", "ReadItem", "SavePlan", "SavePlanner", "StorageReader",
-    "StorageWriter", "TensorStorageMetadata", "WriteItem", "async_save", "load", "load_sharded_optimizer_state_dict",
-    "load_state_dict", "save", "save_state_dict", "state_dict",
+    "LoadPlanner", "Metadata", "QuantizedHuggingFaceStorageReader", "ReadItem", "SavePlan", "SavePlanner",
+    "StorageReader", "StorageWriter", "TensorStorageMetadata", "WriteItem", "api", "async_save", "default_planner",
+    "filesystem", "hf_storage", "load", "load_sharded_optimizer_state_dict", "load_state_dict", "metadata", "optimizer",
+    "planner", "quantized_hf_storage", "save", "save_state_dict", "state_dict_loader", "state_dict_saver",
+    "stateful", "storage",
 ]  # fmt: skip
 
 _get, __dir__ = lazy_attributes(globals(), None, _NAMES)

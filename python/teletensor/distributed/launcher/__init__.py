@@ -7,6 +7,6 @@ _NAMES = {
     "api": "LaunchConfig elastic_launch launch_agent",
 }
 
-__all__ = ["LaunchConfig", "elastic_launch", "launch_agent"]  # noqa: F822 - imported at their first use
+__all__ = ["LaunchConfig", "api", "elastic_launch", "launch_agent"]  # noqa: F822 - imported at their first use
 
 __getattr__, __dir__ = lazy_attributes(globals(), None, _NAMES)

@@ -12,7 +12,8 @@ from .._reduce_op import ReduceOp, name_and_factor
 from .._world import _canonicalize_group_rank, _group_or_default_group
 
 __all__ = [
-    "all_gather", "all_reduce", "all_to_all", "all_to_all_single", "broadcast", "gather", "reduce", "reduce_scatter", "scatter",
+    "Function", "ReduceOp", "all_gather", "all_reduce", "all_to_all", "all_to_all_single", "broadcast", "gather",
+    "reduce", "reduce_scatter", "scatter",
 ]  # fmt: skip
 
 

@@ -65,7 +65,12 @@ _TABLE = {
     "MultiLabelSoftMarginLoss": ("multilabel_soft_margin_loss", {"weight": None, **_OLD}),
     "GaussianNLLLoss": ("gaussian_nll_loss", {"full": False, "eps": 1e-6, "reduction": "mean"}),
 }  # fmt: skip
-__all__ = [*_TABLE, "CTCLoss", "LinearCrossEntropyLoss", "LinearCrossEntropyOptions", "NLLLoss2d", "TripletMarginWithDistanceLoss"]
+__all__ = [  # noqa: F822 - imported at their first use
+    "BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss",
+    "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "LinearCrossEntropyLoss", "MSELoss", "MarginRankingLoss",
+    "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "NLLLoss2d", "PoissonNLLLoss",
+    "SmoothL1Loss", "SoftMarginLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
+]  # fmt: skip
 
 _BY_KEYWORD = ("GaussianNLLLoss",)
 

@@ -22,6 +22,13 @@ from ._hooks import RemovableHandle, _IncompatibleKeys  # noqa: F401 - PyTorch d
 from ._state import _EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401 - under PyTorch's name
 from ._state import ModuleState
 
+__all__ = [  # noqa: F405
+    "Module", "register_module_backward_hook", "register_module_buffer_registration_hook",
+    "register_module_forward_hook", "register_module_forward_pre_hook", "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook", "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
+]  # fmt: skip
+
 
 def _addindent(text: str, spaces: int) -> str:
     """Indents the lines after the first that are not blank."""

@@ -14,6 +14,13 @@ from ... import _C, linalg
 from ..._C import Tensor
 from .convert_parameters import parameters_to_vector
 
+__all__ = [
+    "ABC", "BasePruningMethod", "CustomFromMask", "Identity", "Iterable", "L1Unstructured", "LnStructured",
+    "PruningContainer", "RandomStructured", "RandomUnstructured", "abstractmethod", "custom_from_mask",
+    "global_unstructured", "identity", "is_pruned", "l1_unstructured", "ln_structured", "numbers", "random_structured",
+    "random_unstructured", "remove",
+]  # fmt: skip
+
 _ops = _C.torch
 
 

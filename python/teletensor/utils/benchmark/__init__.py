@@ -5,6 +5,12 @@ from __future__ import annotations
 from ..._not_implemented import not_implemented
 from ..._lazy import lazy_attributes
 
+__all__ = [
+    "CallgrindStats", "Colorize", "Compare", "CopyIfCallgrind", "FunctionCount", "FunctionCounts", "FuzzedParameter",
+    "FuzzedSparseTensor", "FuzzedTensor", "Fuzzer", "Language", "Measurement", "ParameterAlias", "TaskSpec", "Timer",
+    "ordered_unique", "select_unit", "set_torch_threads", "timer", "trim_sigfig", "unit_to_english",
+]  # fmt: skip
+
 # Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
 _NAMES = {
     "_compare": "Colorize Compare",

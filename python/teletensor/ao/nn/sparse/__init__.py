@@ -4,4 +4,6 @@ from __future__ import annotations
 
 from ...._lazy import lazy_attributes
 
+__all__ = ["quantized"]
+
 __getattr__, __dir__ = lazy_attributes(globals(), ("quantized",))

@@ -12,8 +12,10 @@ _NAMES = {
 }
 __getattr__, __dir__ = lazy_attributes(globals(), tuple(_NAMES), _NAMES)
 __all__ = [
-    "BackendConfig", "BackendPatternConfig", "DTypeConfig", "DTypeWithConstraints", "ObservationType", "get_fbgemm_backend_config",
-    "get_native_backend_config", "get_native_backend_config_dict", "get_x86_backend_config",
+    "BackendConfig", "BackendPatternConfig", "DTypeConfig", "DTypeWithConstraints", "ObservationType",
+    "get_executorch_backend_config", "get_fbgemm_backend_config", "get_native_backend_config",
+    "get_native_backend_config_dict", "get_onednn_backend_config", "get_qnnpack_backend_config",
+    "get_tensorrt_backend_config", "get_tensorrt_backend_config_dict",
 ]  # fmt: skip
 
 not_implemented(

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from ....._lazy import lazy_attributes
 
+__all__ = [
+    "ConvBn1d", "ConvBn2d", "ConvBn3d", "ConvBnReLU1d", "ConvBnReLU2d", "ConvBnReLU3d", "ConvReLU1d", "ConvReLU2d",
+    "ConvReLU3d", "LinearBn1d", "LinearReLU", "freeze_bn_stats", "update_bn_stats",
+]  # fmt: skip
+
 _NAMES = {
     "conv_fused": (
         "ConvBn1d ConvBn2d ConvBn3d ConvBnReLU1d ConvBnReLU2d ConvBnReLU3d ConvReLU1d ConvReLU2d ConvReLU3d freeze_bn_stats update_bn_stats"

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from ....._lazy import lazy_attributes
 
+__all__ = [
+    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "GRU", "GRUCell", "LSTM",
+    "LSTMCell", "Linear", "RNNCell",
+]  # fmt: skip
+
 _NAMES = {
     "conv": "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d",
     "linear": "Linear",
