@@ -59,7 +59,7 @@ LAYERS = {
         func/_forward_call func/_forward_rules func/_forward_table func/_functionalized func/_linearized func/_sparse_batches
         func/_transformed func/batching
         func/derivatives func/forward
-        _quantized/decomposed _quantized/define _quantized/onednn _quantized/operators
+        _quantized/decomposed _quantized/define _quantized/fbgemm _quantized/onednn _quantized/operators
         library nn/utils/_per_sample_grad ops profiler
         utils/benchmark utils/bottleneck
         utils/_selective_checkpoint utils/checkpoint utils/flop_counter utils/tensorboard

@@ -300,13 +300,22 @@ def sspaddmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta=1, alpha=1):
     return _sparse().sspaddmm(self, mat1, mat2, beta=beta, alpha=alpha)
 
 
-def _absent(name: str, what: str) -> Callable:
-    def method(self: Tensor, *args: Any, **kwargs: Any):
-        raise NotImplementedError(f"Tensor.{name}: {what}")
+@_method
+def to_mkldnn(self: Tensor, dtype: Any = None) -> Tensor:
+    """A copy of a tensor. It stays strided: the engine selects the layouts of its libraries itself, for all tensors on CPUs.
 
-    method.__name__, method.__doc__ = name, f"Raises NotImplementedError: {what}."
-    method.__not_implemented__ = what
-    return method
+    Args:
+        dtype: of the copy; None: the tensor's.
+
+    Raises:
+        RuntimeError: the tensor is not on a CPU, or is neither float32, bfloat16, float16, uint8 nor int8.
+    """
+    if self.device.type != "cpu":
+        raise RuntimeError(f"[to_mkldnn] expected a tensor on the CPU, got one on {self.device}")
+    wanted = self.dtype if dtype is None else dtype
+    if not {self.dtype, wanted} <= {_C.float32, _C.bfloat16, _C.float16, _C.uint8, _C.int8}:
+        raise RuntimeError(f"dense_to_mkldnn expects float, bfloat16, half, uint8, int8 tensor input, got {self.dtype} and dtype={wanted}")
+    return self.to(wanted, copy=True)
 
 
 def to_padded_tensor(self: Tensor, padding: float, output_size: Any = None) -> Tensor:
@@ -320,11 +329,6 @@ def to_padded_tensor(self: Tensor, padding: float, output_size: Any = None) -> T
 
 
 _METHODS["to_padded_tensor"] = to_padded_tensor
-for _what, _names in {
-    "the engine selects the layouts of its libraries itself": "to_mkldnn",
-}.items():
-    for _name in _names.split():
-        _METHODS[_name] = _absent(_name, _what)
 
 
 def _to_absent_device(name: str, error: type[Exception], message: str) -> Callable:

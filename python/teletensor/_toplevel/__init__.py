@@ -7,8 +7,6 @@ FOREACH_UNARY = (
 )
 FOREACH_BINARY = "add clamp_max clamp_min div maximum minimum mul pow sub"
 
-QUANTIZED = "quantized_gru_cell quantized_lstm_cell quantized_rnn_relu_cell quantized_rnn_tanh_cell"
-
 
 def _foreach_names() -> str:
     both = [f"_foreach_{name}{end}" for name in f"{FOREACH_UNARY} {FOREACH_BINARY} addcdiv addcmul lerp".split() for end in ("", "_")]
@@ -68,7 +66,9 @@ NAMES = {
     "_quantized.create": "_empty_affine_quantized _empty_per_channel_affine_quantized _make_per_channel_quantized_tensor "
     "_make_per_tensor_quantized_tensor dequantize empty_quantized int_repr q_per_channel_axis q_per_channel_scales "
     "q_per_channel_zero_points q_scale q_zero_point quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic",
-    "_toplevel.unavailable": QUANTIZED,
+    "_quantized.fbgemm": "fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation fbgemm_linear_int8_weight "
+    "fbgemm_linear_int8_weight_fp32_activation fbgemm_linear_quantize_weight fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix "
+    "quantized_gru_cell quantized_lstm_cell quantized_rnn_relu_cell quantized_rnn_tanh_cell",
     "_sparse.functions": "_sparse_coo_tensor_unsafe _validate_sparse_compressed_tensor_args _validate_sparse_coo_tensor_args "
     "ccol_indices_copy col_indices_copy crow_indices_copy dsmm hsmm hspmm indices_copy native_norm resize_as_sparse_ row_indices_copy "
     "saddmm smm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor spmm "

@@ -77,9 +77,10 @@ _lazy, __dir__ = lazy_attributes(
         "streams": "Event Stream StreamContext current_stream default_stream set_stream stream",
         "_storages": "DoubleStorage FloatStorage HalfStorage BFloat16Storage LongStorage IntStorage ShortStorage CharStorage "
         "ByteStorage BoolStorage ComplexDoubleStorage ComplexFloatStorage",
-        "status": "CUDAPluggableAllocator CudaError DeferredCudaCallError ExternalStream GreenContext MemPool caching_allocator_alloc "
-        "caching_allocator_delete caching_allocator_disabled caching_allocator_enable can_device_access_peer "
-        "change_current_allocator check_error clock_rate cudaStatus cudart current_blas_handle current_solver_handle "
+        "_runtime": "caching_allocator_alloc caching_allocator_delete cudart",
+        "status": "CUDAPluggableAllocator CudaError DeferredCudaCallError ExternalStream GreenContext MemPool caching_allocator_disabled "
+        "caching_allocator_enable can_device_access_peer "
+        "change_current_allocator check_error clock_rate cudaStatus current_blas_handle current_solver_handle "
         "device_memory_used export_dot export_graph_data get_allocator_backend get_arch_list get_gencode_flags "
         "get_per_process_memory_fraction get_stream_from_external get_sync_debug_mode has_half has_magma host_memory_stats "
         "host_memory_stats_as_nested_dict ipc_collect is_tf32_supported list_gpu_processes "

@@ -167,18 +167,18 @@ def _add(what: str, functions: str = "", classes: str = "") -> None:
 
 
 _add(
-    "the GPUs are the engine's; this process has no CUDA runtime",
-    "cudart current_blas_handle current_solver_handle export_dot export_graph_data get_stream_from_external",
+    "the GPUs are the engine's; this process has no CUDA runtime. Use torch.cuda.Stream, torch.cuda.CUDAGraph and torch.profiler",
+    "current_blas_handle current_solver_handle export_dot export_graph_data get_stream_from_external",
     "ExternalStream GreenContext",
 )  # fmt: skip
 _add(
     "memory of GPUs belongs to the engine's pool, which all sessions share; connect(memory_limit=...) limits a session",
-    "caching_allocator_alloc caching_allocator_delete caching_allocator_disabled caching_allocator_enable change_current_allocator "
-    "use_mem_pool",
+    "caching_allocator_disabled caching_allocator_enable change_current_allocator use_mem_pool",
     "CUDAPluggableAllocator MemPool",
 )  # fmt: skip
 _add(
-    "the engine does not report it; use nvidia-smi on its machine",
+    "the engine does not report it to clients; use its metrics teletensor_gpu_utilization_ratio and teletensor_gpu_memory_bytes, or "
+    "nvidia-smi on its machine",
     "clock_rate list_gpu_processes memory_usage power_draw temperature utilization",
 )  # fmt: skip
 

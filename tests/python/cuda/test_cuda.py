@@ -599,3 +599,37 @@ def test_the_example_trains_on_a_gpu(own_daemon):
     environment = client_environment(TELETENSOR_ADDRESS=own_daemon().address)
     result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert result.returncode == 0 and "trained 3 steps" in result.stdout, result.stderr
+
+
+def test_memory_without_a_tensor(torch):
+    before = torch.cuda.memory_allocated(0)
+    first = torch.cuda.caching_allocator_alloc(4 * MIB)
+    second = torch.cuda.caching_allocator_alloc(MIB, 0, torch.cuda.current_stream())
+    assert type(first) is int and first != second
+    assert torch.cuda.memory_allocated(0) - before == 5 * MIB
+    torch.cuda.caching_allocator_delete(first)
+    assert torch.cuda.memory_allocated(0) - before == MIB
+    torch.cuda.caching_allocator_delete(second)
+    assert torch.cuda.memory_allocated(0) == before
+    with pytest.raises(RuntimeError, match=f"invalid device pointer: {second}"):
+        torch.cuda.caching_allocator_delete(second)
+
+
+@two_gpus
+def test_memory_without_a_tensor_is_of_the_current_gpu(torch):
+    before = [torch.cuda.memory_allocated(i) for i in (0, 1)]
+    with torch.cuda.device(1):
+        memory = torch.cuda.caching_allocator_alloc(MIB)
+    assert [torch.cuda.memory_allocated(i) - n for i, n in enumerate(before)] == [0, MIB]
+    torch.cuda.caching_allocator_delete(memory)
+
+
+def test_functions_of_the_runtime(torch):
+    runtime = torch.cuda.cudart()
+    free, total = runtime.cudaMemGetInfo(0)
+    assert 0 < free <= total == torch.cuda.get_device_properties(0).total_memory
+    assert runtime.cudaGetErrorString(runtime.cudaError.success) == "no error"
+    with pytest.raises(NotImplementedError, match="use nsys, on teletensord"):
+        runtime.cudaProfilerStart()
+    with pytest.raises(AttributeError, match="no attribute 'cudaMalloc'"):
+        runtime.cudaMalloc(1)
