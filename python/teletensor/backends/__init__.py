@@ -6,12 +6,11 @@ import sys
 from types import ModuleType
 
 from .._lazy import lazy_attributes
-from . import cpu, cudnn, mha, mkl, mkldnn, mps, nnpack, openmp, opt_einsum, quantized, xnnpack
 from ._precision import of_module
 
 __all__ = ["cpu", "cuda", "cudnn", "mha", "mkl", "mkldnn", "mps", "nnpack", "openmp", "opt_einsum", "quantized", "xnnpack"]  # noqa: F822
 
-__getattr__, __dir__ = lazy_attributes(globals(), ("cuda",))
+__getattr__, __dir__ = lazy_attributes(globals(), __all__)
 
 
 class _Settings(ModuleType):

@@ -9,7 +9,6 @@ needs an engine.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import sys
 from collections.abc import Mapping
@@ -25,6 +24,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"teletensor launch: {e}", file=sys.stderr)
         return 2
     if options.hosts:
+        import asyncio  # slow to import, and not needed by the modules of one node that are imported first
+
         from . import hosts
         from .logs import Output
 
