@@ -159,7 +159,33 @@ def recorder_of(args: tuple) -> Any:
 
 
 class Function:
-    """Subclasses define ``forward(ctx, *args)`` and ``backward(ctx, *grads)``; see torch.autograd.Function."""
+    """An operation with its own derivative. Subclasses define static methods, and programs call ``apply(*args)``.
+
+    - ``forward(ctx, *args)`` computes the outputs; nothing is recorded. It may call ctx.save_for_backward(*tensors),
+        mark_dirty(),
+      mark_non_differentiable() and set_materialize_grads().
+    - ``backward(ctx, *grads)`` receives a gradient for each output, and returns one for each argument of forward, None for
+        those without.
+      ctx.saved_tensors has what was saved, ctx.needs_input_grad which gradients are needed.
+    - ``setup_context(ctx, inputs, output)``, if it is defined, saves what backward needs, and forward has no ctx.
+
+    Raises:
+        RuntimeError: backward returns another number of gradients, or one of another shape.
+
+    >>> class Cube(torch.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x**3
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         x, = ctx.saved_tensors
+    ...         return grad * 3 * x**2
+    >>> x = torch.tensor(2.0, requires_grad=True)
+    >>> Cube.apply(x).backward()
+    >>> x.grad.item()
+    12.0
+    """
 
     @staticmethod
     def forward(ctx, *args, **kwargs):
@@ -203,8 +229,8 @@ class Function:
     ) -> tuple[Any, FunctionCtx]:
         """Runs forward and records the operation. Returns the result and the state that forward saved.
 
-        `without_gradients` makes the context of forward; `record` records the operation; `alias` makes the result of an argument
-        that forward returns.
+        `without_gradients` makes the context of forward; `record` records the operation; `alias` makes the result of an
+        argument that forward returns.
         """
         ctx = FunctionCtx(cls.__name__)
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
@@ -321,7 +347,8 @@ class Function:
         Args:
             kinds: for each argument None if it is no tensor, the dtype if it has a real gradient, `...` if nothing takes its
                 gradient, else False.
-            leaves: for each argument a weak reference to it if it is a strided leaf, which can have a sparse gradient, else None.
+            leaves: for each argument a weak reference to it if it is a strided leaf, which can have a sparse gradient, else
+                None.
             indices: the outputs to which the gradients belong.
             constants: descriptions of the other tensors among the outputs.
         """

@@ -24,7 +24,30 @@ def _lists(rows: list[tuple], amsgrad: bool) -> list[list]:
 
 
 class Adam(Optimizer):
-    """Scales steps by running means of the gradients and their squares; see torch.optim.Adam."""
+    """Scales steps by running means of the gradients and of their squares (Kingma and Ba, "Adam", 2014).
+
+    p = p - lr m / (sqrt(v) + eps), where m and v are the means m = beta1 m + (1 - beta1) g and v = beta2 v + (1 - beta2) g^2,
+    divided by 1 - beta^step.
+
+    Args:
+        params: tensors, (name, tensor) pairs, or dicts with "params" and options of a group.
+        lr: the rate, a number or a tensor.
+        betas: beta1 and beta2.
+        eps: added to the root.
+        weight_decay: a multiple of p that is added to g.
+        amsgrad: whether the largest v so far is used.
+        maximize: whether to increase the loss.
+        foreach, capturable, differentiable, fused: select PyTorch's implementations.
+
+    Raises:
+        ValueError: an option is not in its range, or there are no parameters.
+
+    >>> p = torch.nn.Parameter(torch.tensor([1.0, -1.0]))
+    >>> (p * p).sum().backward()
+    >>> torch.optim.Adam([p], lr=0.5).step()
+    >>> p.tolist()
+    [0.5, -0.5]
+    """
 
     _recorded_options = ("lr", "betas", "eps", "weight_decay")
 

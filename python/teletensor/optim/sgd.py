@@ -15,7 +15,27 @@ __all__ = ["SGD", "sgd"]
 
 
 class SGD(Optimizer):
-    """v = momentum v + (1 - dampening) (g + weight_decay p), then p = p - lr v; see torch.optim.SGD."""
+    """Gradient descent: v = momentum v + (1 - dampening) (g + weight_decay p), then p = p - lr v.
+
+    Args:
+        params: tensors, (name, tensor) pairs, or dicts with "params" and options of a group.
+        lr: the rate, a number or a tensor.
+        momentum: the part of v that is kept; 0: p = p - lr (g + weight_decay p).
+        dampening: reduces the part of the gradient in v; the first v is the gradient.
+        weight_decay: a multiple of p that is added to g.
+        nesterov: whether the step is g + momentum v; requires momentum and no dampening.
+        maximize: whether to increase the loss.
+        foreach, differentiable, fused: select PyTorch's implementations.
+
+    Raises:
+        ValueError: an option is not in its range, or there are no parameters.
+
+    >>> p = torch.nn.Parameter(torch.tensor([1.0, -1.0]))
+    >>> (p * p).sum().backward()
+    >>> torch.optim.SGD([p], lr=0.25).step()
+    >>> p.tolist()
+    [0.5, -0.5]
+    """
 
     _recorded_options = ("lr", "momentum", "weight_decay")
 

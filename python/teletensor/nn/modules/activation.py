@@ -42,6 +42,59 @@ _TABLE = {
 __all__ = [*_TABLE, "Hardtanh", "MultiheadAttention", "PReLU", "RReLU", "ReLU6", "Softmax2d"]  # noqa: F822 - one is imported at its first use
 
 
+_DOCS = {
+    "ReLU": """max(input, 0), of any shape.
+
+Args:
+    inplace: whether to overwrite the input.
+
+>>> torch.nn.ReLU()(torch.tensor([-1.0, 2.0])).tolist()
+[0.0, 2.0]
+""",
+    "LeakyReLU": """input where it is positive, else negative_slope times input; of any shape.
+
+Args:
+    negative_slope: the factor of negative elements.
+    inplace: whether to overwrite the input.
+
+>>> torch.nn.LeakyReLU(0.5)(torch.tensor([-1.0, 2.0])).tolist()
+[-0.5, 2.0]
+""",
+    "Sigmoid": """1 / (1 + exp(-input)), of any shape. Integers and booleans become the default dtype.
+
+>>> torch.nn.Sigmoid()(torch.tensor([0.0])).tolist()
+[0.5]
+""",
+    "Tanh": """tanh(input), of any shape. Integers and booleans become the default dtype.
+
+>>> torch.nn.Tanh()(torch.tensor([0.0])).tolist()
+[0.0]
+""",
+    "Softmax": """exp(input) divided by its sum along a dimension, of any shape.
+
+Args:
+    dim: this dimension. None: as PyTorch's older releases chose it, with a warning.
+
+Raises:
+    IndexError: an input has no such dimension.
+
+>>> torch.nn.Softmax(dim=-1)(torch.zeros(1, 2)).tolist()
+[[0.5, 0.5]]
+""",
+    "GELU": """input times the normal distribution function of input (Hendrycks and Gimpel, 2016), of any shape.
+
+Args:
+    approximate: "none", or "tanh" for an approximation by tanh.
+
+Raises:
+    RuntimeError: another value of approximate.
+
+>>> torch.nn.GELU()(torch.tensor([0.0, 100.0])).tolist()
+[0.0, 100.0]
+""",
+}
+
+
 def _make(name: str, function: str, kept: dict) -> type:
     signature, bind = bound_arguments(name, kept)
 
@@ -62,7 +115,7 @@ def _make(name: str, function: str, kept: dict) -> type:
             return str(self.lambd)
         return ", ".join(f"{k}={v!r}" for k, v in shown.items())
 
-    doc = f"The module of functional.{function}."
+    doc = _DOCS.get(name, f"The module of functional.{function}.")
     forward = functional_forward(("input",), function, {key: f"self.{key}" for key in kept}, __name__)
     members = {"__init__": __init__, "forward": forward, "extra_repr": extra_repr, "__doc__": doc, "__module__": __name__}
     return type(name, (Module,), members)

@@ -98,7 +98,20 @@ class _SequentialContainer(Module):
 
 
 class Sequential(_SequentialContainer):
-    """Calls its modules in sequence."""
+    """Calls its modules in sequence: the result of each is the input of the next.
+
+    Args:
+        args: modules, whose names are their positions, or one OrderedDict of modules by name.
+
+    It has the methods of a list; a slice is a Sequential.
+
+    Raises:
+        TypeError: an argument is not a module.
+
+    >>> net = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.ReLU())
+    >>> net(torch.ones(4, 3)).shape, len(net), net[1]
+    (torch.Size([4, 2]), 2, ReLU())
+    """
 
     def __init__(self, *args):
         super().__init__()
@@ -158,7 +171,18 @@ class Sequential(_SequentialContainer):
 
 
 class ModuleList(_SequentialContainer):
-    """A list that registers its modules."""
+    """A list of modules, which registers them: parameters() and to() include theirs. It cannot be called.
+
+    Args:
+        modules: the first modules, in order; None: no modules.
+
+    Raises:
+        TypeError: an element is not a module.
+
+    >>> layers = torch.nn.ModuleList([torch.nn.Linear(2, 2, bias=False) for _ in range(3)])
+    >>> layers.append(torch.nn.ReLU())[-1], [name for name, _ in layers.named_parameters()]
+    (ReLU(), ['0.weight', '1.weight', '2.weight'])
+    """
 
     def __init__(self, modules=None):
         super().__init__()
@@ -193,7 +217,19 @@ class ModuleList(_SequentialContainer):
 
 
 class ModuleDict(Module):
-    """A dict that registers its modules."""
+    """A dict of modules by name, which registers them, in the order of insertion. It cannot be called.
+
+    Args:
+        modules: a mapping, or pairs of names and modules; None: no modules.
+
+    Raises:
+        TypeError: a key is not a str, or a value is not a module.
+        KeyError: a name contains a dot, is empty or is an attribute of the ModuleDict.
+
+    >>> choices = torch.nn.ModuleDict({"relu": torch.nn.ReLU(), "tanh": torch.nn.Tanh()})
+    >>> choices["relu"](torch.tensor([-1.0, 2.0])).tolist(), list(choices)
+    ([0.0, 2.0], ['relu', 'tanh'])
+    """
 
     def __init__(self, modules=None):
         super().__init__()

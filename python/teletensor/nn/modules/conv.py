@@ -100,19 +100,88 @@ class _Convolution(Module):
 
 
 class Conv1d(_Convolution):
-    """Convolves (N, C, L) with a weight of shape (out, C / groups, k)."""
+    """A convolution of sequences.
+
+    Args:
+        in_channels, out_channels: C of the input and of the output.
+        kernel_size: the window, an int.
+        stride: steps between windows.
+        padding: elements added at both ends of each dimension, "valid" (none) or "same" (the output has the input's size;
+            stride 1).
+        dilation: the distance between the window's elements.
+        groups: divides the channels into groups that do not mix; must divide both numbers of channels.
+        bias: whether to add a learned number per output channel.
+        padding_mode: "zeros", "reflect", "replicate" or "circular".
+        device, dtype: of the parameters.
+
+    The input has shape (N, C, L) or (C, L). A dimension of size n becomes (n + 2 padding - dilation (kernel_size - 1) - 1) //
+    stride + 1. ``weight`` has shape (out_channels, in_channels / groups, k).
+
+    Raises:
+        ValueError: groups does not divide the channels, or padding or padding_mode is not one of these.
+        RuntimeError: an input has other channels or dimensions, or a window exceeds the padded input.
+
+    >>> torch.nn.Conv1d(3, 8, 5, stride=2)(torch.ones(2, 3, 20)).shape
+    torch.Size([2, 8, 8])
+    """
 
     ndim, function = 1, "conv1d"
 
 
 class Conv2d(_Convolution):
-    """Convolves (N, C, H, W) with a weight of shape (out, C / groups, kh, kw)."""
+    """A convolution of images.
+
+    Args:
+        in_channels, out_channels: C of the input and of the output.
+        kernel_size: the window, an int or (height, width).
+        stride: steps between windows.
+        padding: elements added at both ends of each dimension, "valid" (none) or "same" (the output has the input's size;
+            stride 1).
+        dilation: the distance between the window's elements.
+        groups: divides the channels into groups that do not mix; must divide both numbers of channels.
+        bias: whether to add a learned number per output channel.
+        padding_mode: "zeros", "reflect", "replicate" or "circular".
+        device, dtype: of the parameters.
+
+    The input has shape (N, C, H, W) or (C, H, W). A dimension of size n becomes (n + 2 padding - dilation (kernel_size - 1) -
+    1) // stride + 1. ``weight`` has shape (out_channels, in_channels / groups, kh, kw).
+
+    Raises:
+        ValueError: groups does not divide the channels, or padding or padding_mode is not one of these.
+        RuntimeError: an input has other channels or dimensions, or a window exceeds the padded input.
+
+    >>> torch.nn.Conv2d(3, 8, 3, padding=1)(torch.ones(2, 3, 10, 12)).shape
+    torch.Size([2, 8, 10, 12])
+    """
 
     ndim, function = 2, "conv2d"
 
 
 class Conv3d(_Convolution):
-    """Convolves (N, C, D, H, W) with a weight of shape (out, C / groups, kd, kh, kw)."""
+    """A convolution of volumes.
+
+    Args:
+        in_channels, out_channels: C of the input and of the output.
+        kernel_size: the window, an int or (depth, height, width).
+        stride: steps between windows.
+        padding: elements added at both ends of each dimension, "valid" (none) or "same" (the output has the input's size;
+            stride 1).
+        dilation: the distance between the window's elements.
+        groups: divides the channels into groups that do not mix; must divide both numbers of channels.
+        bias: whether to add a learned number per output channel.
+        padding_mode: "zeros", "reflect", "replicate" or "circular".
+        device, dtype: of the parameters.
+
+    The input has shape (N, C, D, H, W) or (C, D, H, W). A dimension of size n becomes (n + 2 padding - dilation (kernel_size
+    - 1) - 1) // stride + 1. ``weight`` has shape (out_channels, in_channels / groups, kd, kh, kw).
+
+    Raises:
+        ValueError: groups does not divide the channels, or padding or padding_mode is not one of these.
+        RuntimeError: an input has other channels or dimensions, or a window exceeds the padded input.
+
+    >>> torch.nn.Conv3d(1, 2, 3)(torch.ones(1, 1, 5, 6, 7)).shape
+    torch.Size([1, 2, 3, 4, 5])
+    """
 
     ndim, function = 3, "conv3d"
 
@@ -165,7 +234,28 @@ class ConvTranspose1d(_TransposedConvolution):
 
 
 class ConvTranspose2d(_TransposedConvolution):
-    """The gradient of Conv2d with respect to its input, as a layer."""
+    """The gradient of Conv2d with respect to its input, as a layer: it enlarges images.
+
+    Args:
+        in_channels, out_channels: C of the input and of the output.
+        kernel_size, stride, padding, dilation, groups: of the Conv2d whose gradient it is.
+        output_padding: elements added at one end of the output, for sizes that stride makes ambiguous; less than stride or
+            dilation.
+        bias: whether to add a learned number per output channel.
+        padding_mode: "zeros".
+        device, dtype: of the parameters.
+
+    The input has shape (N, C, H, W) or (C, H, W). A dimension of size n becomes (n - 1) stride - 2 padding + dilation
+    (kernel_size - 1) + output_padding + 1. ``weight`` has shape (in_channels, out_channels / groups, kh, kw). forward() has
+    an argument ``output_size``, which replaces output_padding.
+
+    Raises:
+        ValueError: groups does not divide the channels, or padding_mode is not "zeros".
+        RuntimeError: an input has other channels or dimensions, or output_padding is too large.
+
+    >>> torch.nn.ConvTranspose2d(3, 8, 2, stride=2)(torch.ones(1, 3, 5, 6)).shape
+    torch.Size([1, 8, 10, 12])
+    """
 
     ndim, function = 2, "conv_transpose2d"
 

@@ -9,7 +9,18 @@ __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Fe
 
 
 class Dropout(Module):
-    """In training, zeroes elements with probability p and scales the rest."""
+    """In training, sets each element to zero with probability p and multiplies the rest by 1 / (1 - p). In evaluation, returns its input.
+
+    Args:
+        p: from 0 to 1.
+        inplace: whether to overwrite the input.
+
+    Raises:
+        ValueError: p is not from 0 to 1.
+
+    >>> torch.nn.Dropout(0.5).eval()(torch.ones(3)).tolist(), sorted(set(torch.nn.Dropout(0.5)(torch.ones(100)).tolist()))
+    ([1.0, 1.0, 1.0], [0.0, 2.0])
+    """
 
     function = "dropout"
 
@@ -33,7 +44,19 @@ class Dropout1d(Dropout):
 
 
 class Dropout2d(Dropout):
-    """Zeroes whole channels of images."""
+    """In training, sets whole channels of (N, C, H, W) or (C, H, W) to zero with probability p, and multiplies the rest by 1 / (1 - p).
+
+    Args:
+        p: from 0 to 1.
+        inplace: whether to overwrite the input.
+
+    Raises:
+        ValueError: p is not from 0 to 1.
+
+    >>> channels = torch.nn.Dropout2d(0.5)(torch.ones(4, 8, 2, 2)).flatten(2)
+    >>> bool((channels == channels[..., :1]).all())
+    True
+    """
 
     function = "dropout2d"
 

@@ -8,7 +8,17 @@ __all__ = ["Flatten", "Unflatten"]
 
 
 class Flatten(Module):
-    """Flattens dimensions start_dim to end_dim into one."""
+    """Flattens dimensions start_dim to end_dim into one. By default the first dimension, the batch, stays.
+
+    Args:
+        start_dim, end_dim: negative numbers count from the end.
+
+    Raises:
+        IndexError: an input has no such dimension.
+
+    >>> torch.nn.Flatten()(torch.ones(2, 3, 4)).shape
+    torch.Size([2, 12])
+    """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1):
         super().__init__()

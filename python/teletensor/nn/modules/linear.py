@@ -15,7 +15,11 @@ __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]  # noqa: F822 - one i
 
 
 class Identity(Module):
-    """Returns its input."""
+    """Returns its input. Arguments of the constructor are ignored, so that it can stand for any module.
+
+    >>> torch.nn.Identity(54, unused=1)(torch.ones(2)).tolist()
+    [1.0, 1.0]
+    """
 
     def __init__(self, *args, **kwargs):
         super().__init__()
@@ -25,7 +29,22 @@ class Identity(Module):
 
 
 class Linear(Module):
-    """input @ weight.T + bias: (*, in_features) to (*, out_features)."""
+    """input @ weight.T + bias.
+
+    Args:
+        in_features, out_features: sizes of the last dimension of the input and of the output.
+        bias: whether to add a learned vector.
+        device, dtype: of the parameters.
+
+    The input has shape (*, in_features), the output (*, out_features); ``weight`` has shape (out_features, in_features) and
+    ``bias`` (out_features). Both start as uniform numbers within 1 / sqrt(in_features).
+
+    Raises:
+        RuntimeError: the last dimension of an input is not in_features, or its dtype is not the weight's.
+
+    >>> torch.nn.Linear(3, 2)(torch.ones(4, 3)).shape
+    torch.Size([4, 2])
+    """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, device=None, dtype=None):
         super().__init__()

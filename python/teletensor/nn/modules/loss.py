@@ -82,6 +82,68 @@ _ARGUMENTS = {
 }  # fmt: skip
 
 
+_DOCS = {
+    "MSELoss": """(input - target)^2.
+
+Args:
+    reduction: "none": the losses of all elements; "mean" or "sum" over them.
+    size_average, reduce: PyTorch's older names of reduction.
+
+Input and target have any shape, and should have the same.
+
+>>> torch.nn.MSELoss()(torch.tensor([1.0, 3.0]), torch.tensor([1.0, 1.0])).item()
+2.0
+""",
+    "L1Loss": """|input - target|.
+
+Args:
+    reduction: "none": the losses of all elements; "mean" or "sum" over them.
+    size_average, reduce: PyTorch's older names of reduction.
+
+Input and target have any shape, and should have the same.
+
+>>> torch.nn.L1Loss(reduction="sum")(torch.tensor([1.0, 3.0]), torch.tensor([0.0, 1.0])).item()
+3.0
+""",
+    "CrossEntropyLoss": """The negative logarithm of the target class's probability, by softmax of logits.
+
+Args:
+    weight: (C,) a factor per class; "mean" divides by the sum of the targets' factors.
+    ignore_index: a target that does not contribute.
+    reduction: "none": the losses of all targets; "mean" or "sum" over them.
+    label_smoothing: from 0 to 1, the part of each target that is divided among all classes.
+    size_average, reduce: PyTorch's older names of reduction.
+
+The input has shape (N, C), (C) or (N, C, *). The target has class indices of shape (N), () or (N, *), or probabilities of the
+input's shape and of a floating-point dtype.
+
+Raises:
+    ValueError: the batches of input and target differ.
+    RuntimeError: other sizes do not fit, or label_smoothing is not from 0 to 1.
+    IndexError: a target is not a class. It is raised when the program next waits.
+
+>>> torch.nn.CrossEntropyLoss()(torch.zeros(2, 4), torch.tensor([0, 3])).exp().round().item()
+4.0
+""",
+    "BCEWithLogitsLoss": """The binary cross entropy of probabilities sigmoid(input): -(y log p + (1 - y) log(1 - p)).
+
+Args:
+    weight: a factor per element, which broadcasts.
+    pos_weight: a factor of the first term, which broadcasts.
+    reduction: "none": the losses of all elements; "mean" or "sum" over them.
+    size_average, reduce: PyTorch's older names of reduction.
+
+Input and target have the same shape; targets are from 0 to 1.
+
+Raises:
+    ValueError: the shapes differ.
+
+>>> torch.nn.BCEWithLogitsLoss()(torch.tensor([100.0, -100.0]), torch.tensor([1.0, 0.0])).item() < 1e-6
+True
+""",
+}
+
+
 def _make(name: str, function: str, parameters: dict) -> type:
     signature, bind = bound_arguments(name, parameters, keywords_only=name in _BY_KEYWORD)
     kept = [p for p in parameters if p not in _OLD]
@@ -108,7 +170,7 @@ def _make(name: str, function: str, parameters: dict) -> type:
     options = {key: f"self.{key}" for key in ("reduction", *kept)}
     forward = functional_forward(_ARGUMENTS.get(name, ("input", "target")), function, options, __name__)
     members = {"__init__": __init__, "forward": forward, "__module__": __name__}
-    members["__doc__"] = f"The module of functional.{function}."
+    members["__doc__"] = _DOCS.get(name, f"The module of functional.{function}.")
     return type(name, (_WeightedLoss if "weight" in kept else _Loss,), members)
 
 

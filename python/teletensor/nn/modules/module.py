@@ -44,7 +44,23 @@ _HOOKS = (
 
 
 class Module(ModuleCalls, ModuleState):
-    """The base of all networks; see torch.nn.Module."""
+    """The base of all networks. A subclass assigns parameters, buffers and modules to attributes and defines forward().
+
+    Attributes of class Parameter or Module are registered, so that parameters(), state_dict(), to(), train() and the like
+    include them. A call runs the hooks and forward().
+
+    Raises:
+        AttributeError: an attribute is assigned before ``super().__init__()``.
+
+    >>> class Scaled(torch.nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.factor = torch.nn.Parameter(torch.tensor(2.0))
+    ...     def forward(self, x):
+    ...         return x * self.factor
+    >>> Scaled()(torch.ones(2)).tolist(), [name for name, _ in Scaled().named_parameters()]
+    ([2.0, 2.0], ['factor'])
+    """
 
     training: bool
     dump_patches: bool = False

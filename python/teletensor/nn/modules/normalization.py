@@ -88,19 +88,85 @@ class _BatchNorm(Module):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Batch norm over (N, C) or (N, C, L)."""
+    """Batch norm (Ioffe and Szegedy, "Batch normalization", 2015) over (N, C) or (N, C, L).
+
+    The output is (input - mean) / sqrt(variance + eps) * weight + bias.
+
+    In training, mean and biased variance of each channel are those of the batch, and running averages follow them; in
+    evaluation they are the running averages.
+
+    Args:
+        num_features: C.
+        eps: added to the variance.
+        momentum: the part of the batch in new running averages; None: averages over all batches.
+        affine: whether there are a learned weight and bias per channel.
+        track_running_stats: whether to keep running averages; False: evaluation uses those of the batch, too.
+        device, dtype: of the parameters.
+
+    Raises:
+        ValueError: an input has another number of dimensions, or a batch in training has one element per channel.
+        RuntimeError: an input has another number of channels.
+
+    >>> norm = torch.nn.BatchNorm1d(2)
+    >>> norm(torch.arange(8.0).reshape(4, 2)).mean().abs().item() < 1e-6, norm.num_batches_tracked.item()
+    (True, 1)
+    """
 
     dims = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    """Batch norm over (N, C, H, W)."""
+    """Batch norm (Ioffe and Szegedy, "Batch normalization", 2015) over (N, C, H, W).
+
+    The output is (input - mean) / sqrt(variance + eps) * weight + bias.
+
+    In training, mean and biased variance of each channel are those of the batch, and running averages follow them; in
+    evaluation they are the running averages.
+
+    Args:
+        num_features: C.
+        eps: added to the variance.
+        momentum: the part of the batch in new running averages; None: averages over all batches.
+        affine: whether there are a learned weight and bias per channel.
+        track_running_stats: whether to keep running averages; False: evaluation uses those of the batch, too.
+        device, dtype: of the parameters.
+
+    Raises:
+        ValueError: an input has another number of dimensions, or a batch in training has one element per channel.
+        RuntimeError: an input has another number of channels.
+
+    >>> norm = torch.nn.BatchNorm2d(2)
+    >>> norm(torch.arange(8.0).reshape(2, 2, 2, 1)).mean().abs().item() < 1e-6, norm.num_batches_tracked.item()
+    (True, 1)
+    """
 
     dims = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch norm over (N, C, D, H, W)."""
+    """Batch norm (Ioffe and Szegedy, "Batch normalization", 2015) over (N, C, D, H, W).
+
+    The output is (input - mean) / sqrt(variance + eps) * weight + bias.
+
+    In training, mean and biased variance of each channel are those of the batch, and running averages follow them; in
+    evaluation they are the running averages.
+
+    Args:
+        num_features: C.
+        eps: added to the variance.
+        momentum: the part of the batch in new running averages; None: averages over all batches.
+        affine: whether there are a learned weight and bias per channel.
+        track_running_stats: whether to keep running averages; False: evaluation uses those of the batch, too.
+        device, dtype: of the parameters.
+
+    Raises:
+        ValueError: an input has another number of dimensions, or a batch in training has one element per channel.
+        RuntimeError: an input has another number of channels.
+
+    >>> norm = torch.nn.BatchNorm3d(2)
+    >>> norm(torch.arange(8.0).reshape(2, 2, 2, 1, 1)).mean().abs().item() < 1e-6, norm.num_batches_tracked.item()
+    (True, 1)
+    """
 
     dims = (5,)
 
@@ -220,7 +286,22 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Instance norm over (N, C, H, W) or (C, H, W)."""
+    """Instance norm over (N, C, H, W) or (C, H, W): each channel of each sample is normalised with its own mean and variance.
+
+    Args:
+        num_features: C.
+        eps: added to the variance.
+        momentum: the part of a batch in new running averages.
+        affine: whether there are a learned weight and bias per channel.
+        track_running_stats: whether evaluation uses running averages.
+        device, dtype: of the parameters.
+
+    Raises:
+        ValueError: an input has another number of dimensions, one element per channel, or, with affine, other channels.
+
+    >>> torch.nn.InstanceNorm2d(2)(torch.arange(8.0).reshape(1, 2, 2, 2))[0, 1].sum().abs().item() < 1e-5
+    True
+    """
 
     dims = (3, 4)
 
@@ -232,7 +313,25 @@ class InstanceNorm3d(_InstanceNorm):
 
 
 class LayerNorm(Module):
-    """Layer norm over the last dimensions (Ba et al., "Layer normalization", 2016)."""
+    """Layer norm (Ba et al., "Layer normalization", 2016) over the last dimensions.
+
+    The output is (input - mean) / sqrt(variance + eps) * weight + bias.
+
+    Args:
+        normalized_shape: sizes of these dimensions, an int or several.
+        eps: added to the biased variance.
+        elementwise_affine: whether there are a learned weight and bias of this shape.
+        bias: whether there is a bias.
+        device, dtype: of the parameters.
+
+    The input has shape (*, *normalized_shape), and so has the output.
+
+    Raises:
+        RuntimeError: the last dimensions of an input have other sizes.
+
+    >>> torch.nn.LayerNorm(4)(torch.tensor([[1.0, 1.0, 3.0, 3.0]])).round().tolist()
+    [[-1.0, -1.0, 1.0, 1.0]]
+    """
 
     def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, device=None, dtype=None):
         super().__init__()
@@ -285,7 +384,25 @@ class RMSNorm(Module):
 
 
 class GroupNorm(Module):
-    """Group norm (Wu and He, "Group normalization", 2018)."""
+    """Group norm (Wu and He, "Group normalization", 2018).
+
+    Channels are divided into groups, each with its own mean and variance per sample.
+
+    Args:
+        num_groups: must divide num_channels.
+        num_channels: C of inputs (N, C, *).
+        eps: added to the biased variance.
+        affine: whether there are a learned weight and bias per channel.
+        bias: whether there is a bias.
+        device, dtype: of the parameters.
+
+    Raises:
+        ValueError: num_groups does not divide num_channels.
+        RuntimeError: an input has another number of channels.
+
+    >>> torch.nn.GroupNorm(2, 4)(torch.tensor([[1.0, 3.0, 5.0, 9.0]])).round().tolist()
+    [[-1.0, 1.0, -1.0, 1.0]]
+    """
 
     def __init__(
         self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device=None, dtype=None, *,

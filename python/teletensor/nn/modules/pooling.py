@@ -40,7 +40,24 @@ class MaxPool1d(_MaxPool):
 
 
 class MaxPool2d(_MaxPool):
-    """The maximum of each window of (N, C, H, W)."""
+    """The maximum of each window of (N, C, H, W) or (C, H, W).
+
+    Args:
+        kernel_size: the window, an int or (height, width).
+        stride: steps between windows; None: kernel_size.
+        padding: elements of minus infinity added at both ends, at most half of the window.
+        dilation: the distance between the window's elements.
+        return_indices: whether to return also the positions of the maxima in H x W, which MaxUnpool2d needs.
+        ceil_mode: whether windows may exceed the end, so that no element is left out.
+
+    A dimension of size n becomes (n + 2 padding - dilation (kernel_size - 1) - 1) // stride + 1.
+
+    Raises:
+        RuntimeError: padding exceeds half of the window, or an input is smaller than a window.
+
+    >>> torch.nn.MaxPool2d(2)(torch.arange(16.0).reshape(1, 4, 4)).tolist()
+    [[[5.0, 7.0], [13.0, 15.0]]]
+    """
 
     function = "max_pool2d"
 
@@ -138,7 +155,22 @@ class AvgPool1d(_AvgPoolNd):
 
 
 class AvgPool2d(_AvgPoolNd):
-    """The mean of each window of (N, C, H, W)."""
+    """The mean of each window of (N, C, H, W) or (C, H, W).
+
+    Args:
+        kernel_size: the window, an int or (height, width).
+        stride: steps between windows; None: kernel_size.
+        padding: zeros added at both ends, at most half of the window.
+        ceil_mode: whether windows may exceed the end, so that no element is left out.
+        count_include_pad: whether these zeros count in the mean.
+        divisor_override: divides the sums instead of the number of elements.
+
+    Raises:
+        RuntimeError: padding exceeds half of the window, or an input is smaller than a window.
+
+    >>> torch.nn.AvgPool2d(2)(torch.arange(16.0).reshape(1, 4, 4)).tolist()
+    [[[2.5, 4.5], [10.5, 12.5]]]
+    """
 
     function = "avg_pool2d"
 
@@ -181,7 +213,16 @@ class AdaptiveAvgPool1d(_Adaptive):
 
 
 class AdaptiveAvgPool2d(_Adaptive):
-    """Average pooling to output_size."""
+    """The means of windows that divide (N, C, H, W) or (C, H, W) into the given number of parts.
+
+    Windows overlap if this number does not divide a size.
+
+    Args:
+        output_size: an int or (height, width); None in its place keeps a size.
+
+    >>> torch.nn.AdaptiveAvgPool2d((1, 2))(torch.arange(8.0).reshape(1, 2, 4)).tolist()
+    [[[2.5, 4.5]]]
+    """
 
     function = "adaptive_avg_pool2d"
 

@@ -227,14 +227,57 @@ class RNNBase(Module):
 
 
 class LSTM(RNNBase):
-    """LSTM (Hochreiter and Schmidhuber, "Long short-term memory", 1997), in PyTorch's variant."""
+    """LSTM (Hochreiter and Schmidhuber, "Long short-term memory", 1997), in PyTorch's variant.
+
+    Args:
+        input_size, hidden_size: sizes of the last dimension of the input and of the states.
+        num_layers: layers, each of which reads the outputs of the one before.
+        bias: whether there are biases.
+        batch_first: whether the batch is the first dimension of input and output; the states keep theirs.
+        dropout: the probability of dropout between layers.
+        bidirectional: whether a second direction reads the sequence backwards; outputs are twice as wide.
+        proj_size: the size to which the state h is projected; 0: none.
+        device, dtype: of the parameters.
+
+    The input has shape (L, N, input_size) or (L, input_size), or is a PackedSequence. Returns the outputs (L, N, D
+    hidden_size) and the last states (h, c) of shape (D num_layers, N, hidden_size); the first states are zeros, or the second
+    argument of the call. D is 2 with bidirectional, else 1.
+
+    Raises:
+        RuntimeError: a size differs from these.
+
+    >>> output, (h, c) = torch.nn.LSTM(3, 5, num_layers=2)(torch.ones(7, 2, 3))
+    >>> output.shape, h.shape, c.shape
+    (torch.Size([7, 2, 5]), torch.Size([2, 2, 5]), torch.Size([2, 2, 5]))
+    """
 
     def __init__(self, *args, **kwargs):
         super().__init__("LSTM", *args, **kwargs)
 
 
 class GRU(RNNBase):
-    """GRU (Cho et al., "Learning phrase representations using RNN encoder-decoder", 2014), in cuDNN's variant."""
+    """GRU (Cho et al., "Learning phrase representations using RNN encoder-decoder", 2014), in cuDNN's variant.
+
+    Args:
+        input_size, hidden_size: sizes of the last dimension of the input and of the state.
+        num_layers: layers, each of which reads the outputs of the one before.
+        bias: whether there are biases.
+        batch_first: whether the batch is the first dimension of input and output; the state keeps theirs.
+        dropout: the probability of dropout between layers.
+        bidirectional: whether a second direction reads the sequence backwards; outputs are twice as wide.
+        device, dtype: of the parameters.
+
+    The input has shape (L, N, input_size) or (L, input_size), or is a PackedSequence. Returns the outputs (L, N, D
+    hidden_size) and the last state (D num_layers, N, hidden_size); the first state is zeros, or the second argument of the
+    call. D is 2 with bidirectional, else 1.
+
+    Raises:
+        RuntimeError: a size differs from these.
+
+    >>> output, h = torch.nn.GRU(3, 5, bidirectional=True)(torch.ones(7, 2, 3))
+    >>> output.shape, h.shape
+    (torch.Size([7, 2, 10]), torch.Size([2, 2, 5]))
+    """
 
     def __init__(self, *args, **kwargs):
         super().__init__("GRU", *args, **kwargs)

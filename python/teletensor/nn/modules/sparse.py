@@ -55,7 +55,26 @@ class _EmbeddingBase(Module):
 
 
 class Embedding(_EmbeddingBase):
-    """Selects rows of a learned table by index: (*) to (*, embedding_dim)."""
+    """A learned table, of which it selects rows by index.
+
+    Args:
+        num_embeddings, embedding_dim: rows and columns of the table.
+        padding_idx: a row of zeros, which receives no gradient; negative numbers count from the end.
+        max_norm: rows that are selected and have a larger norm are scaled to it, in the table.
+        norm_type: p of this norm.
+        scale_grad_by_freq: whether gradients are divided by the number of times that a row occurs in the input.
+        sparse: whether the gradient is a sparse tensor.
+        device, dtype: of the table.
+
+    The input is int32 or int64 of shape (*), the output has shape (*, embedding_dim). The table starts as normal numbers.
+
+    Raises:
+        AssertionError: padding_idx is not within the table.
+        IndexError: an index is not within the table. It is raised when the program next waits.
+
+    >>> torch.nn.Embedding(10, 3, padding_idx=0)(torch.tensor([[1, 0]])).shape
+    torch.Size([1, 2, 3])
+    """
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm=None, norm_type=2.0,

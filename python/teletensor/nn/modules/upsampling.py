@@ -9,7 +9,23 @@ __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
 
 
 class Upsample(Module):
-    """The module of functional.interpolate."""
+    """functional.interpolate as a module: enlarges or reduces (N, C, L), (N, C, H, W) or (N, C, D, H, W).
+
+    Args:
+        size: of the output, an int or one per dimension.
+        scale_factor: multiplies the input's sizes, a number or one per dimension. One of both is required.
+        mode: "nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear" or "area", which must fit the
+            dimensions.
+        align_corners: whether corner pixels keep their values, of the linear and cubic modes.
+        recompute_scale_factor: whether the scale is computed from the sizes.
+
+    Raises:
+        ValueError: both or none of size and scale_factor are given.
+        NotImplementedError: the mode does not fit the dimensions of an input.
+
+    >>> torch.nn.Upsample(scale_factor=2)(torch.tensor([[[1.0, 2.0]]])).tolist()
+    [[[1.0, 1.0, 2.0, 2.0]]]
+    """
 
     def __init__(self, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None):
         super().__init__()

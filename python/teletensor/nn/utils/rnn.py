@@ -97,7 +97,22 @@ def _lengths_list(lengths) -> list[int]:
 
 
 def pack_padded_sequence(input: Tensor, lengths, batch_first: bool = False, enforce_sorted: bool = True) -> PackedSequence:
-    """Packs a padded batch (T, N, *) or, with batch_first, (N, T, *). Waits for the engine if lengths is a tensor."""
+    """Packs a padded batch of sequences for recurrent layers, which then compute no steps of the padding.
+
+    Args:
+        input: (T, N, *), or (N, T, *) with batch_first.
+        lengths: of the N sequences: a list, or a tensor on the CPU, for which it waits.
+        batch_first: whether the batch is the first dimension.
+        enforce_sorted: whether the lengths must decrease; False: the sequences are sorted, and results have the original
+            order.
+
+    Raises:
+        RuntimeError: a length is not positive or exceeds T, lengths and the batch differ in number, or lengths increase.
+
+    >>> packed = torch.nn.utils.rnn.pack_padded_sequence(torch.tensor([[1, 2], [3, 0]]), [2, 1], batch_first=True)
+    >>> packed.data.tolist(), packed.batch_sizes.tolist()
+    ([1, 3, 2], [2, 1])
+    """
     sizes = _lengths_list(lengths)
     order = list(range(len(sizes)))
     if not enforce_sorted:
@@ -129,7 +144,24 @@ def pack_padded_sequence(input: Tensor, lengths, batch_first: bool = False, enfo
 
 
 def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None) -> tuple[Tensor, Tensor]:
-    """Returns (padded sequences, lengths) in the order before packing."""
+    """The inverse of pack_padded_sequence.
+
+    Args:
+        sequence: a PackedSequence.
+        batch_first: whether the batch is the first dimension of the result.
+        padding_value: the elements after the end of a sequence.
+        total_length: T of the result; None: the longest sequence.
+
+    Returns:
+        The padded sequences in the order before packing, (T, N, *) or (N, T, *), and their lengths.
+
+    Raises:
+        ValueError: total_length is less than the longest sequence.
+
+    >>> packed = torch.nn.utils.rnn.pack_sequence([torch.tensor([1, 2]), torch.tensor([3])])
+    >>> [t.tolist() for t in torch.nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)]
+    [[[1, 2], [3, 0]], [2, 1]]
+    """
     steps = sequence.steps
     longest = len(steps)
     if total_length is not None:

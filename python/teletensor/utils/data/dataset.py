@@ -22,7 +22,18 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Dataset(Generic[T_co]):
-    """A data set with samples by index. Subclasses define __getitem__ and, usually, __len__."""
+    """A data set with samples by index. Subclasses define __getitem__ and, usually, __len__, which samplers and DataLoader need.
+
+    ``a + b`` is a ConcatDataset. A subclass may define ``__getitems__(indices)``, which loaders then call once per batch.
+
+    >>> class Squares(torch.utils.data.Dataset):
+    ...     def __len__(self):
+    ...         return 4
+    ...     def __getitem__(self, index):
+    ...         return index * index
+    >>> [batch.tolist() for batch in torch.utils.data.DataLoader(Squares(), batch_size=2)]
+    [[0, 1], [4, 9]]
+    """
 
     def __getitem__(self, index) -> T_co:
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
@@ -76,7 +87,18 @@ def find_gather(dataset):
 
 
 class TensorDataset(Dataset):
-    """Slices of tensors along their first dimension."""
+    """Slices of tensors along their first dimension: sample i is (tensors[0][i], tensors[1][i], ...).
+
+    Args:
+        tensors: of the same size in the first dimension.
+
+    Raises:
+        AssertionError: these sizes differ.
+
+    >>> data = torch.utils.data.TensorDataset(torch.ones(4, 2), torch.arange(4))
+    >>> len(data), data[2]
+    (4, (tensor([1., 1.]), tensor(2)))
+    """
 
     def __init__(self, *tensors: Tensor):
         if any(len(t) != len(tensors[0]) for t in tensors):
