@@ -98,13 +98,16 @@ def fbgemm_pack_gemm_matrix_fp16(input: Tensor) -> Tensor:  # noqa: A002
     return input.clamp(-_HALF_MAX, _HALF_MAX).to(_C.float16)
 
 
-def fbgemm_linear_fp16_weight_fp32_activation(input: Tensor, packed_weight: Tensor, bias: Tensor | None) -> Tensor:  # noqa: A002
+def fbgemm_linear_fp16_weight_fp32_activation(
+    input: Tensor, packed_weight: Tensor, bias: Tensor | None, output: Tensor | None = None  # noqa: A002
+) -> Tensor:  # fmt: skip
     """input @ weight.T + bias in float32, for a weight of fbgemm_pack_gemm_matrix_fp16.
 
     Args:
         input: float32 (..., K).
         packed_weight: float16 (N, K).
         bias: float32 (N), or None.
+        output: receives the result; its size becomes that of the result.
 
     Raises:
         RuntimeError: a size or dtype differs from these.
@@ -113,12 +116,13 @@ def fbgemm_linear_fp16_weight_fp32_activation(input: Tensor, packed_weight: Tens
     _require(name, packed_weight.dtype is _C.float16, "a weight of fbgemm_pack_gemm_matrix_fp16", packed_weight.dtype)
     _require(name, input.dtype is _C.float32, "an input of dtype float32", input.dtype)
     _require(name, input.size(-1) == packed_weight.size(1), f"an input (..., {packed_weight.size(1)})", tuple(input.shape))
-    return _C.ops.linear(input, packed_weight.to(_C.float32), bias)
+    result = _C.ops.linear(input, packed_weight.to(_C.float32), bias)
+    return result if output is None else output.resize_(result.shape).copy_(result)
 
 
-def fbgemm_linear_fp16_weight(input: Tensor, packed_weight: Tensor, bias: Tensor) -> Tensor:  # noqa: A002
+def fbgemm_linear_fp16_weight(input: Tensor, packed_weight: Tensor, bias: Tensor, output: Tensor | None = None) -> Tensor:  # noqa: A002
     """Same as fbgemm_linear_fp16_weight_fp32_activation."""
-    return fbgemm_linear_fp16_weight_fp32_activation(input, packed_weight, bias)
+    return fbgemm_linear_fp16_weight_fp32_activation(input, packed_weight, bias, output)
 
 
 def _cell_params(

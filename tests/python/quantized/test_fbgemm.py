@@ -54,3 +54,9 @@ def test_refused_arguments(torch):
         torch.fbgemm_pack_quantized_matrix(weight, 3, 4)
     with pytest.raises(RuntimeError, match="lstm_cell expects two hidden states"):
         torch.quantized_lstm_cell(x, (x,), *[weight] * 2, *[bias] * 2, *[packed] * 2, *[sums] * 2, *[scale] * 2, *[zero_point] * 2)
+
+
+def test_output_of_fp16(torch):
+    packed, x, output = torch.fbgemm_pack_gemm_matrix_fp16(torch.ones(2, 3)), torch.ones(1, 3), torch.empty(0)
+    assert torch.fbgemm_linear_fp16_weight(x, packed, torch.ones(2), output) is output and output.tolist() == [[4, 4]]
+    assert torch.fbgemm_linear_fp16_weight_fp32_activation(x, packed, None, output) is output and output.tolist() == [[3, 3]]
