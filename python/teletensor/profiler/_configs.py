@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._lazy import set_module
+
 
 @dataclass(frozen=True)
 class CuspyConfig:
@@ -50,3 +52,6 @@ def activities_of(activities: Any) -> Any:
                 f"[profile] expected the default activity_types and no profiler_configs, got {config}: counters of GPUs are not read"
             )
     return list(activities)
+
+
+set_module("teletensor.profiler.profiler", CuspyConfig, PerformanceMetricsConfig, ProfilerActivityConfig)

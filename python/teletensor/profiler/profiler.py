@@ -13,13 +13,16 @@ from collections.abc import Callable, Iterable
 from .. import _active_profile, _connection
 from .._active_profile import record_function
 from ._builder import Builder
-from ._configs import activities_of
+from ._configs import CuspyConfig, PerformanceMetricsConfig, ProfilerActivityConfig, activities_of
 from ._device import DeviceType
 from ._events import EventList
 from ._frames import Frame
 from ._recording import Recorded, Recording
 
-__all__ = ["ProfilerAction", "profile", "schedule", "supported_activities", "tensorboard_trace_handler"]
+__all__ = [
+    "CuspyConfig", "PerformanceMetricsConfig", "ProfilerAction", "ProfilerActivityConfig", "profile", "schedule",
+    "supported_activities", "tensorboard_trace_handler",
+]  # fmt: skip
 
 
 class ProfilerActivity(enum.Enum):

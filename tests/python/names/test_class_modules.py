@@ -47,12 +47,9 @@ ELSEWHERE = """
     torch.package.PackageExporter teletensor.package:PackageExporter
     torch.package.PackageImporter teletensor.package:PackageImporter
     torch.package.PackagingError teletensor.package:PackagingError
-    torch.profiler.CuspyConfig teletensor.profiler._configs:CuspyConfig
     torch.profiler.DeviceType teletensor.profiler._device:DeviceType
     torch.profiler.ExecutionTraceObserver teletensor.profiler._execution_trace:ExecutionTraceObserver
-    torch.profiler.PerformanceMetricsConfig teletensor.profiler._configs:PerformanceMetricsConfig
     torch.profiler.ProfilerActivity teletensor.profiler.profiler:ProfilerActivity
-    torch.profiler.ProfilerActivityConfig teletensor.profiler._configs:ProfilerActivityConfig
     torch.types.Storage teletensor.storage:UntypedStorage
     torch.xpu.MemPool teletensor.xpu:MemPool
     torch.xpu.XPUGraph teletensor.xpu:XPUGraph
