@@ -70,7 +70,14 @@ _MODULES = (
     "backend_config fuser_method_mappings fx fake_quantize observer qconfig qconfig_mapping quant_type quantization_mappings quantize_fx "
     "stubs utils pt2e quantizer quantize_pt2e"
 )
+# PyTorch's star imports of the package do not give these.
+_TABLES = (
+    "DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS DEFAULT_DYNAMIC_SPARSE_QUANT_MODULE_MAPPINGS DEFAULT_FLOAT_TO_QUANTIZED_OPERATOR_MAPPINGS "
+    "DEFAULT_MODULE_TO_ACT_POST_PROCESS DEFAULT_QAT_MODULE_MAPPINGS DEFAULT_REFERENCE_STATIC_QUANT_MODULE_MAPPINGS "
+    "DEFAULT_STATIC_QUANT_MODULE_MAPPINGS DEFAULT_STATIC_SPARSE_QUANT_MODULE_MAPPINGS"
+)
+_MAPPINGS = {"quantization_mappings": f"{_NAMES['quantization_mappings']} {_TABLES}"}
 _PT2E = {"pt2e": "allow_exported_model_train_eval move_exported_model_to_eval move_exported_model_to_train"}
-__getattr__, __dir__ = lazy_attributes(globals(), _MODULES.split(), {**_NAMES, **_PT2E})
+__getattr__, __dir__ = lazy_attributes(globals(), _MODULES.split(), {**_NAMES, **_MAPPINGS, **_PT2E})
 __all__ = " ".join([*_NAMES.values(), _OF_JIT]).split()  # noqa: PLE0605
 keep_functions(sys.modules[__name__], "fuse_modules", "quantize")

@@ -105,10 +105,12 @@ def _fixed() -> dict[Callable, Callable]:
     }  # fmt: skip
 
 
+@functools.cache
 def _static_sparse() -> dict[Callable, Any]:
     return {nn.Linear: ao.sparse.quantized.Linear}
 
 
+@functools.cache
 def _dynamic_sparse() -> dict[Callable, Any]:
     return {nn.Linear: ao.sparse.quantized.dynamic.Linear}
 
@@ -169,12 +171,12 @@ def get_default_dynamic_quant_module_mappings() -> dict[Callable, Any]:
 
 def get_default_static_sparse_quant_module_mappings() -> dict[Callable, Any]:
     """Quantized classes for weights with blocks of zeros by the classes of float modules."""
-    return _static_sparse()
+    return dict(_static_sparse())
 
 
 def get_default_dynamic_sparse_quant_module_mappings() -> dict[Callable, Any]:
     """Dynamically quantized classes for weights with blocks of zeros by the classes of float modules."""
-    return _dynamic_sparse()
+    return dict(_dynamic_sparse())
 
 
 def _class_of(float_module_class: Callable, table: dict, additional: dict | None) -> Any:
