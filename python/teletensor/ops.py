@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pathlib
 from typing import Any
 
 from ._active_profile import record_function
@@ -122,6 +123,17 @@ def __dir__() -> list[str]:
     return sorted({*__all__, *spaces, *_namespaces})
 
 
+# Compiled libraries whose operators teletensor computes itself, by the names of their files: modules that define them.
+_COMPILED = {"_torchaudio": "._audio_operators", "libtorchaudio": "._audio_operators"}
+
+
 def load_library(path: Any) -> None:
-    """Raises OSError: libraries of compiled PyTorch operators need PyTorch's own library."""
-    raise OSError(f"Could not load this library: {path}: teletensor runs no operators compiled for PyTorch")
+    """Defines the operators of torchaudio's library, which teletensor computes itself.
+
+    Raises:
+        OSError: the library is another one: compiled operators need PyTorch's own library.
+    """
+    name = pathlib.PurePath(path).name.partition(".")[0]
+    if name not in _COMPILED:
+        raise OSError(f"Could not load this library: {path}: teletensor runs no operators compiled for PyTorch")
+    importlib.import_module(_COMPILED[name], __package__)

@@ -73,6 +73,8 @@ def main() -> None:
 
     if library == "teletensor":
         importlib.import_module("teletensor.as_torch")
+    else:  # torchaudio refuses a PyTorch compiled for another version of CUDA, which no program uses
+        importlib.import_module("torch").version.cuda = None
     record("", run(name, record), complete=True)
 
 

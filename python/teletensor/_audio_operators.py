@@ -1,0 +1,168 @@
+"""The operators of torchaudio's compiled library: recursive filters and alignments. rnnt_loss is not among them.
+
+A recursive filter is computed in blocks of samples: a block depends on the samples before it through two matrices, which
+are products of the coefficients, so that the number of operations does not grow with each sample.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy
+
+from . import _C
+from ._C import Tensor
+from ._library import registry
+from ._library.schema import parse
+
+_BLOCK = 256  # samples
+
+
+def _operator(schema: str) -> Callable[[Callable], Callable]:
+    """Defines an operator whose kernel is the function."""
+
+    def decorate(function: Callable) -> Callable:
+        registry.define(parse(schema)).kernels["CompositeExplicitAutograd"] = function
+        return function
+
+    return decorate
+
+
+@_operator("_torchaudio::is_align_available() -> bool")
+def is_align_available() -> bool:
+    """True: forced_align() is computed."""
+    return True
+
+
+@_operator("_torchaudio::cuda_version() -> int?")
+def cuda_version() -> None:
+    """None: no operator is compiled for CUDA."""
+    return
+
+
+def _block_length(coefficients: numpy.ndarray, length: int) -> int:
+    """How many samples are a block: at most as many as keep the response of an unstable filter finite in float64."""
+    growth = math.log10(1 + float(numpy.abs(coefficients).max(initial=1.0)))
+    return max(1, min(_BLOCK, length, int(250 / growth))) if math.isfinite(growth) else 1
+
+
+def _matrices(coefficients: numpy.ndarray, block: int) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """For each row 1, a1, a2... of coefficients: what a block's output is multiplied by, of its input and of the outputs before."""
+    channels, order = coefficients.shape
+    rows = numpy.arange(block)
+    response = numpy.zeros((channels, block))  # to an input of 1 at the first sample
+    response[:, 0] = 1
+    before = numpy.zeros((channels, block, order - 1))
+    for t in range(1, block):
+        lags = numpy.arange(1, min(order - 1, t) + 1)
+        response[:, t] = -(response[:, t - lags] * coefficients[:, lags]).sum(-1)
+    for lag in range(1, order):
+        outside = rows[rows < lag]
+        before[:, outside, order - 1 + outside - lag] = coefficients[:, lag, None]
+    distance = rows[:, None] - rows
+    inverse = numpy.where(distance >= 0, response[:, numpy.maximum(distance, 0)], 0.0)
+    return inverse, -inverse @ before
+
+
+def _filter(signal: Tensor, coefficients: numpy.ndarray, state: Tensor) -> Tensor:
+    """y[t] = signal[t] - a1 y[t - 1] - a2 y[t - 2]... of each channel, in float64. `state`: the outputs before the first."""
+    batch, channels, length = signal.shape
+    history = coefficients.shape[1] - 1
+    block = _block_length(coefficients, length)
+    count = -(-length // block)
+    inverse, past = (_C.tensor(matrix).to(signal.device) for matrix in _matrices(coefficients, block))
+    padded = _C.ops.pad(signal.to(_C.float64), [0, count * block - length])
+    own = (padded.reshape(batch, channels, count, block) @ inverse.mT).unbind(2)
+    state, found = state.to(_C.float64), []
+    for part in own:
+        found.append(part + (state.unsqueeze(2) @ past.mT).squeeze(2) if history else part)
+        if history:
+            state = _C.torch.cat([state, found[-1]], -1)[:, :, -history:]
+    return _C.torch.cat(found, -1)[:, :, :length] if found else padded
+
+
+@_operator("torchaudio::_lfilter_core_loop(Tensor input, Tensor a_coeff_flipped, Tensor(a!) padded_output) -> ()")
+def lfilter_core_loop(input: Tensor, a_coeff_flipped: Tensor, padded_output: Tensor) -> None:
+    """Writes the filtered signals behind the initial outputs; the last coefficient of each channel is 1."""
+    history = a_coeff_flipped.shape[1] - 1
+    coefficients = a_coeff_flipped.detach().to(_C.float64).cpu().numpy()[:, ::-1]
+    result = _filter(input.detach(), coefficients, padded_output[:, :, :history])
+    padded_output[:, :, history:].copy_(result.to(padded_output.dtype))
+
+
+@_operator(
+    "torchaudio::_overdrive_core_loop(Tensor waveform, Tensor temp, Tensor last_in, Tensor last_out, Tensor(a!) output_waveform) -> ()"
+)
+def overdrive_core_loop(
+    waveform: Tensor, temp: Tensor, last_in: Tensor, last_out: Tensor, output_waveform: Tensor
+) -> None:
+    """Writes waveform / 2 + 0.75 times the high-pass filtered `temp`."""
+    steps = temp - _C.torch.cat([last_in.unsqueeze(-1), temp[:, :-1]], -1)
+    filtered = _filter(steps.unsqueeze(1), numpy.array([[1.0, -0.995]]), last_out.reshape(-1, 1, 1)).squeeze(1)
+    output_waveform.copy_((waveform * 0.5 + filtered * 0.75).to(output_waveform.dtype))
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise RuntimeError(message)
+
+
+def _best_path(scores: numpy.ndarray, labels: numpy.ndarray, blank: int) -> list[int]:
+    """The labels, with blanks and repetitions, of the path of the largest score; `labels` may repeat neighbours."""
+    states = numpy.full(2 * len(labels) + 1, blank)
+    states[1::2] = labels
+    skips = numpy.zeros(len(states), bool)
+    skips[3::2] = labels[1:] != labels[:-1]
+    best = numpy.full(len(states), -numpy.inf)
+    best[:2] = scores[0, states[:2]]
+    moves = numpy.zeros((len(scores), len(states)), numpy.int8)
+    for step in range(1, len(scores)):
+        from_one = numpy.concatenate([[-numpy.inf], best[:-1]])
+        from_two = numpy.where(
+            skips, numpy.concatenate([[-numpy.inf, -numpy.inf], best[:-2]])[: len(states)], -numpy.inf
+        )
+        # Of equal scores, the one of the farther state is chosen only if it is larger than both others.
+        moves[step] = numpy.where((from_two > from_one) & (from_two > best), 2, numpy.where(from_one > best, 1, 0))
+        best = numpy.choose(moves[step], [best, from_one, from_two]) + scores[step, states]
+    place = len(states) - 1 if len(states) == 1 or best[-1] > best[-2] else len(states) - 2
+    path = []
+    for step in range(len(scores) - 1, -1, -1):
+        path.append(int(states[place]))
+        place -= moves[step, place]
+    return path[::-1]
+
+
+@_operator(
+    "torchaudio::forced_align(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank) "
+    "-> (Tensor, Tensor)"
+)
+def forced_align(
+    log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int
+) -> tuple[Tensor, Tensor]:
+    """The labels of the best path of one sequence, and the scores. Reads the scores: the path is computed here.
+
+    Raises:
+        RuntimeError: sizes or dtypes differ from those of one sequence, or the sequence is too short for its labels.
+    """
+    _require(log_probs.dim() == 3 and log_probs.is_floating_point(), "log_probs must be a 3-D tensor of floats")
+    _require(
+        targets.dim() == 2 and targets.dtype in (_C.int32, _C.int64), "targets must be a 2-D tensor of int32 or int64"
+    )
+    _require(
+        log_probs.shape[0] == 1 and targets.shape[0] == 1, "The batch dimension must be 1, got sequences of several"
+    )
+    _require(0 <= blank < log_probs.shape[-1], f"blank must be within [0, {log_probs.shape[-1]}), got {blank}")
+    length, labels = log_probs.shape[1], targets[0].cpu().numpy()
+    _require(int(input_lengths.max()) == length, "input length mismatch")
+    _require(int(target_lengths.max()) == len(labels), "target length mismatch")
+    _require(
+        bool(((labels >= 0) & (labels < log_probs.shape[-1])).all()),
+        "targets must be smaller than the number of labels",
+    )
+    repeats = int((labels[1:] == labels[:-1]).sum())
+    _require(length >= len(labels) + repeats,
+             f"targets length is too long for CTC. Found log_probs length: {length}, targets length: {len(labels)}, and number of "
+             f"repeats: {repeats}")  # fmt: skip
+    path = _best_path(log_probs[0].detach().to(_C.float64).cpu().numpy(), labels, blank)
+    return _C.tensor([path], dtype=targets.dtype).to(log_probs.device), log_probs.clone()
