@@ -1,4 +1,4 @@
-"""The operators of torchaudio's compiled library: recursive filters and alignments. rnnt_loss is not among them.
+"""The operators of torchaudio's compiled library: recursive filters, alignments and the loss of transducers.
 
 A recursive filter is computed in blocks of samples: a block depends on the samples before it through two matrices, which
 are products of the coefficients, so that the number of operations does not grow with each sample.
@@ -166,3 +166,76 @@ def forced_align(
              f"repeats: {repeats}")  # fmt: skip
     path = _best_path(log_probs[0].detach().to(_C.float64).cpu().numpy(), labels, blank)
     return _C.tensor([path], dtype=targets.dtype).to(log_probs.device), log_probs.clone()
+
+
+def _transitions(blanks: numpy.ndarray, labels: numpy.ndarray, lengths: numpy.ndarray, sizes: numpy.ndarray) -> tuple[numpy.ndarray, ...]:
+    """The costs of all paths of transducers, and how often blanks and labels occur in them at each step and place.
+
+    `blanks`, `labels`: logarithms of probabilities by sequence, step and place; no label follows the last place.
+    """
+    count, steps, places = blanks.shape
+    before = numpy.full(blanks.shape, -numpy.inf)
+    before[:, 0, 0] = 0
+    after = numpy.full((count, steps + 1, places + 1), -numpy.inf)
+    after[numpy.arange(count), lengths, sizes] = 0
+    valid = (numpy.arange(steps)[:, None] < lengths[:, None, None]) & (numpy.arange(places) <= sizes[:, None, None])
+
+    def diagonal(d: int) -> tuple[numpy.ndarray, numpy.ndarray]:
+        u = numpy.arange(max(0, d - steps + 1), min(d, places - 1) + 1)
+        return d - u, u
+
+    for d in range(1, steps + places - 1):
+        t, u = diagonal(d)
+        by_blank = numpy.where(t > 0, before[:, t - 1, u] + blanks[:, t - 1, u], -numpy.inf)
+        by_label = numpy.where(u > 0, before[:, t, u - 1] + labels[:, t, u - 1], -numpy.inf)
+        before[:, t, u] = numpy.logaddexp(by_blank, by_label)
+    for d in range(steps + places - 2, -1, -1):
+        t, u = diagonal(d)
+        value = numpy.logaddexp(after[:, t + 1, u] + blanks[:, t, u], after[:, t, u + 1] + labels[:, t, u])
+        after[:, t, u] = numpy.where(valid[:, t, u], value, after[:, t, u])
+    whole = after[:, :1, :1]
+    occurrences = (before + blanks + after[:, 1:, :-1] - whole, before + labels + after[:, :-1, 1:] - whole)
+    return -whole[:, 0, 0], *(numpy.where(valid, numpy.exp(numpy.where(valid, each, 0)), 0) for each in occurrences)
+
+
+@_operator(
+    "torchaudio::rnnt_loss_forward(Tensor logits, Tensor targets, Tensor logit_lengths, Tensor target_lengths, int blank, float clamp, "
+    "bool fused_log_softmax) -> (Tensor, Tensor)"
+)
+def rnnt_loss_forward(
+    logits: Tensor, targets: Tensor, logit_lengths: Tensor, target_lengths: Tensor, blank: int, clamp: float, fused_log_softmax: bool
+) -> tuple[Tensor, Tensor]:
+    """The costs of the sequences, and their gradients. Reads the probabilities of blanks and of the next labels.
+
+    Raises:
+        RuntimeError: sizes, dtypes or values differ from those that the loss requires.
+    """
+    _require(logits.dim() == 4, "logits must be 4-D (batch, time, target, class)")
+    _require(targets.dim() == 2 and targets.shape[0] == logits.shape[0], "targets must be 2-D (batch, max target length)")
+    for name, given in (("logit_lengths", logit_lengths), ("target_lengths", target_lengths)):
+        _require(given.dim() == 1 and given.shape[0] == logits.shape[0], f"{name} must be 1-D, of the size of the batch")
+    _require(logits.dtype in (_C.float32, _C.float16), "logits must be float32 or float16 (half) type")
+    for name, given in (("targets", targets), ("logit_lengths", logit_lengths), ("target_lengths", target_lengths)):
+        _require(given.dtype is _C.int32, f"{name} must be int32 type")
+    classes = logits.shape[-1]
+    _require(0 <= blank < classes, "blank must be within [0, logits.shape[-1])")
+    lengths, sizes, wanted = (each.cpu().numpy().astype("int64") for each in (logit_lengths, target_lengths, targets))
+    _require(bool((lengths > 0).all() and (sizes >= 0).all()), "lengths must be positive")
+    _require(lengths.max() == logits.shape[1], "input length mismatch")
+    _require(sizes.max() + 1 == logits.shape[2], "output length mismatch")
+    _require(sizes.max() == targets.shape[1], "target length mismatch")
+    _require(bool(((wanted >= 0) & (wanted < classes)).all()), "targets must be within [0, logits.shape[-1])")
+    wide = logits.detach().to(_C.float32)
+    scores = wide.log_softmax(-1) if fused_log_softmax else wide
+    # The next label of each place; the last place has none, and blanks stand there.
+    following = numpy.pad(wanted, ((0, 0), (0, 1)), constant_values=blank)[:, None, :, None]
+    following = _C.tensor(numpy.broadcast_to(following, (*logits.shape[:3], 1)).copy()).to(logits.device)
+    blanks = scores[..., blank].to(_C.float64).cpu().numpy()
+    labels = scores.gather(-1, following)[..., 0].to(_C.float64).cpu().numpy()
+    costs, of_blanks, of_labels = _transitions(blanks, labels, lengths, sizes)
+    of_blanks, of_labels = (_C.tensor(each.astype("float32")).to(logits.device).unsqueeze(-1) for each in (of_blanks, of_labels))
+    gradients = scores.exp() * (of_blanks + of_labels) if fused_log_softmax else _C.torch.zeros_like(scores)
+    gradients = gradients.scatter_add(-1, following, -of_labels)
+    gradients[..., blank] -= of_blanks[..., 0]
+    gradients = gradients.clamp(-clamp, clamp) if clamp > 0 else gradients
+    return _C.tensor(costs.astype("float32")).to(logits.device).to(logits.dtype), gradients.to(logits.dtype)

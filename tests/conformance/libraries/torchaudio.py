@@ -92,6 +92,17 @@ def filters_backward():
     return [x.grad, a.grad, b.grad]
 
 
+def transducer_backward():
+    found, lengths = [], torch.tensor([6, 5], dtype=torch.int32)
+    for fused in (True, False):
+        x = randn(2, 6, 4, 5).log_softmax(-1).requires_grad_()
+        loss = T.RNNTLoss(blank=0, fused_log_softmax=fused)
+        value = loss(x, 1 + integers(4, 2, 3).int(), lengths, torch.tensor([3, 2], dtype=torch.int32))
+        value.backward()
+        found.append([value, x.grad])
+    return found
+
+
 def mel_backward():
     x = _wave().requires_grad_()
     (T.MelSpectrogram(RATE, n_fft=400, n_mels=20)(x) + 1).log().sum().backward()
@@ -110,7 +121,9 @@ def networks_forward():
     with torch.no_grad():
         return [
             list(fill(Conformer(8, 2, 16, 1, 7)).eval()(randn(2, 20, 8), lengths)),
-            fill(ConvTasNet(2, 16, 16, 8, 16, 3, 2, 1)).eval()(randn(1, 1, 400)),
+            fill(
+                ConvTasNet(2, 16, 16, msk_num_feats=8, msk_num_hidden_feats=16, msk_num_layers=2, msk_num_stacks=1)
+            ).eval()(randn(1, 1, 400)),
             fill(DeepSpeech(8, 16, 5)).eval()(randn(2, 1, 20, 8)),
             fill(Wav2Letter(5, "mfcc", 8)).eval()(randn(2, 8, 60)),
             list(fill(Emformer(8, 2, 16, 1, 4, right_context_length=2)).eval()(randn(2, 22, 8), lengths)),

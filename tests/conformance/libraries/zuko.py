@@ -115,7 +115,7 @@ def distributions_forward():
         GeneralizedNormal(torch.tensor(1.5)).log_prob(x),
         Maximum(normal, 2).log_prob(x),
         Minimum(normal, 3).log_prob(x),
-        list(mixture.rsample((5,)).shape),
+        list(mixture.sample((5,)).shape),
         list(flow.rsample((6,)).shape),
     ]
 

@@ -97,3 +97,59 @@ def test_alignment_refuses_other_arguments(torch, labels, length, blank, message
         torch.ops.torchaudio.forced_align(
             scores, torch.tensor([labels]), torch.tensor([length]), torch.tensor([len(labels)]), blank
         )
+
+
+def _transducer_cost(scores, labels, length, blank):
+    """The negative logarithm of the sum over all orders of `length` blanks, the last of them at the end, and the labels."""
+    total = -numpy.inf
+    for places in itertools.combinations(range(length - 1 + len(labels)), len(labels)):
+        t = u = 0
+        score = 0.0
+        for step in range(length - 1 + len(labels)):
+            if step in places:
+                score, u = score + scores[t, u, labels[u]], u + 1
+            else:
+                score, t = score + scores[t, u, blank], t + 1
+        total = numpy.logaddexp(total, score + scores[t, u, blank])
+    return -total
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("blank", [0, 3])
+def test_transducer_loss_and_gradients(torch, fused, blank):
+    logits = _numbers(2, 4, 3, 4)
+    targets, lengths, sizes = [[1, 2], [2, 0]], [4, 3], [2, 1]
+
+    def costs(values):
+        scores = values - numpy.log(numpy.exp(values).sum(-1, keepdims=True)) if fused else values
+        return [_transducer_cost(scores[b], targets[b][: sizes[b]], lengths[b], blank) for b in range(2)]
+
+    arguments = [torch.tensor(v, dtype=torch.int32) for v in (targets, lengths, sizes)]
+    given = torch.tensor(logits, dtype=torch.float32)
+    found, gradients = torch.ops.torchaudio.rnnt_loss_forward(given, *arguments, blank, -1.0, fused)
+    numpy.testing.assert_allclose(found.tolist(), costs(logits), rtol=1e-5)
+    expected = numpy.zeros(logits.shape)
+    for place in itertools.product(*map(range, logits.shape)):
+        step = numpy.zeros(logits.shape)
+        step[place] = 1e-5
+        expected[place] = (costs(logits + step)[place[0]] - costs(logits - step)[place[0]]) / 2e-5
+    numpy.testing.assert_allclose(gradients.numpy(), expected, atol=1e-5)
+    _, clamped = torch.ops.torchaudio.rnnt_loss_forward(given, *arguments, blank, 0.1, fused)
+    numpy.testing.assert_allclose(clamped.numpy(), expected.clip(-0.1, 0.1), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"targets": [[1, 9], [0, 0]]}, "targets must be within"),
+        ({"lengths": [2, 2]}, "input length mismatch"),
+        ({"lengths": [4, 0]}, "lengths must be positive"),
+        ({"sizes": [1, 1]}, "output length mismatch"),
+        ({"blank": 4}, "blank must be within"),
+    ],
+)
+def test_transducer_loss_refuses_other_arguments(torch, changes, message):
+    given = {"targets": [[1, 2], [2, 0]], "lengths": [4, 3], "sizes": [2, 1], "blank": 0} | changes
+    integers = [torch.tensor(given[name], dtype=torch.int32) for name in ("targets", "lengths", "sizes")]
+    with pytest.raises(RuntimeError, match=message):
+        torch.ops.torchaudio.rnnt_loss_forward(torch.zeros(2, 4, 3, 4), *integers, given["blank"], -1.0, True)
