@@ -5,6 +5,7 @@ PyTorch's runs use .venv-peers, with the libraries of .venv-libraries behind its
 
 from __future__ import annotations
 
+import importlib.metadata
 import subprocess
 import sys
 from pathlib import Path
@@ -57,6 +58,19 @@ def _packages(venv: Path) -> Path:
     return next((venv / "lib").glob("python3*")) / "site-packages"
 
 
+def _without_torch() -> Path:
+    """A folder with links to what .venv-libraries has, except the distribution `torch` (torch, torchao and others)."""
+    packages, folder = _packages(VENV), VENV / "without-torch"
+    (torch,) = importlib.metadata.distributions(name="torch", path=[str(packages)])
+    ours = {file.parts[0] for file in torch.files or ()}
+    folder.mkdir(exist_ok=True)
+    for entry in packages.iterdir():
+        link = folder / entry.name
+        if entry.name not in ours and not link.is_symlink():
+            link.symlink_to(entry)
+    return folder
+
+
 def interpreter(library: str) -> str:
     """The Python of a run with "teletensor" or "torch"."""
     return str((VENV if library == "teletensor" else PEERS) / "bin/python")
@@ -64,7 +78,7 @@ def interpreter(library: str) -> str:
 
 def paths(library: str) -> list[Path]:
     """The path of a run: the programs, and teletensor or PyTorch before the libraries."""
-    return [ROOT, ROOT / "build/python"] if library == "teletensor" else [ROOT, _packages(PEERS), _packages(VENV)]
+    return [ROOT, ROOT / "build/python"] if library == "teletensor" else [ROOT, _packages(PEERS), _without_torch()]
 
 
 def version_of(package: str) -> str:

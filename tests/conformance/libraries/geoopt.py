@@ -42,12 +42,10 @@ def maps_forward():
     for name, make in MANIFOLDS.items():
         manifold = make()
         x, v = _point(name, manifold)
-        y = manifold.retr(x, v)
         found[name] = [
             x,
             v,
-            y,
-            manifold.transp(x, y, v),
+            *manifold.retr_transp(x, v, v),
             manifold.inner(x, v),
             manifold.egrad2rgrad(x, v),
             manifold.check_point_on_manifold(x, atol=1e-4),
