@@ -28,10 +28,11 @@ def _key(name: str) -> str:
 
 
 def _stored(name: str, library: str) -> dict[str, Any]:
-    """The functions' values of an earlier run that was completed with the same program; {} if there is none."""
+    """The functions' values of an earlier run that was completed with the same program, and in which none failed; else {}."""
     file = FOLDER / f"{name}.{library}.json"
     stored = json.loads(file.read_text()) if file.exists() else {}
-    return stored["values"] if stored.get("key") == _key(name) and stored["complete"] else {}
+    usable = stored.get("key") == _key(name) and stored["complete"] and not any("error" in v for v in stored["values"].values())
+    return stored["values"] if usable else {}
 
 
 def _changed() -> float:
