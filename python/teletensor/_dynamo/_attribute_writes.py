@@ -99,9 +99,12 @@ class AttributeWrites:
             self.note_write(value)
             return None
         if setter not in (getattr(object, hook), getattr(collections.OrderedDict, hook), getattr(types.SimpleNamespace, hook)):
+            args = [value, Constant(name)] if new is DELETED else [value, Constant(name), new]
+            if isinstance(setter, types.WrapperDescriptorType) and setter.__objclass__ is dict:  # __setattr__ = dict.__setitem__
+                self.call_method(value, setter.__name__, args[1:], {})
+                return None
             if not isinstance(setter, types.FunctionType):
                 raise Break(f"{cls.__name__}.{hook}")
-            args = [value, Constant(name)] if new is DELETED else [value, Constant(name), new]
             self.call(self.wrap_class_function(setter), args, {})
             return None
         return self.set_plain_attribute(value, name, new)

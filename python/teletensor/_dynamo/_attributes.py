@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextvars
 import dis
 import enum
 import functools
@@ -125,6 +126,10 @@ class Attributes:
                 self.guards.check(CHECK_IS, constant(cls).then(TYPE_ATTRIBUTE, name), found)
         return found
 
+    def has_python_method(self, cls: type, name: str) -> bool:
+        """Whether a class defines a method in Python, with a guard."""
+        return isinstance(self.class_attribute(cls, name), types.FunctionType)
+
     def _is_written(self, cls: type, name: str) -> bool:
         return self.written_attribute(cls, name) is not None
 
@@ -197,6 +202,8 @@ class Attributes:
                 return BuiltinMethod(value, name)
         if isinstance(value, DictView) and value.is_set and name == "isdisjoint":
             return BuiltinMethod(value, name)
+        if isinstance(value, Opaque) and type(value.obj) is contextvars.ContextVar and name == "get":
+            return BuiltinMethod(value, name)
         raise Break(f"attribute {name} of a {kind(value)}")
 
     def tuple_attribute(self, value: SequenceValue, name: str) -> Value:
@@ -217,6 +224,8 @@ class Attributes:
             return self.call(self.wrap(found.fget, constant(found.fget)), [value], {})
         if isinstance(found, classmethod):
             return MethodValue(self.wrap(found.__func__, constant(found.__func__)), self.type_constant(cls))
+        if isinstance(found, staticmethod):
+            return self.wrap(found.__func__, constant(found.__func__))
         if found is MISSING:
             return raise_(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")
         if isinstance(found, _METHODS_IN_C):
@@ -369,13 +378,15 @@ class Attributes:
                 held = {k: (Constant(k), v) for k, v in value.attributes.items() if v is not DELETED}
                 value.instance_dict = DictValue(held)
                 value.instance_dict.owner = value
-            elif value.attributes or type(vars(value.original)) is not dict:
+            elif type(vars(value.original)) is not dict:
                 raise Break(f"__dict__ of a {value.cls.__name__}")
             else:
                 found = self.wrap(vars(value.original), value.source.then(INSTANCE_DICT))
-                if not isinstance(found, DictValue):
+                if not isinstance(found, DictValue) or value.moved:
                     raise Break(f"__dict__ of a {value.cls.__name__}")
                 value.instance_dict = found
+                for name, new in value.attributes.items():  # which the function has written before
+                    found.items.pop(name, None) if new is DELETED else found.items.update({name: (Constant(name), new)})
             value.instance_dict.is_of_object = value.original is not None
         return value.instance_dict
 
@@ -402,6 +413,8 @@ class Attributes:
         if hook is MODULE_HOOKS["__getattr__"] and value.original is not None:
             found = self.module_member(value, name)
             return found if found is not None else raise_(AttributeError, f"'{value.cls.__name__}' object has no attribute '{name}'")
+        if isinstance(hook, types.WrapperDescriptorType | types.MethodDescriptorType) and hook.__objclass__ is dict:
+            return self.call_method(value, hook.__name__, [Constant(name)], {})  # __getattr__ = dict.__getitem__
         if not isinstance(hook, types.FunctionType):
             raise Break("__getattr__ that is not a function in Python")
         return self.call(self.wrap_class_function(hook), [value, Constant(name)], {})

@@ -213,7 +213,10 @@ def _id(ex, args, kwargs):
 
 @handles(functools.partial)
 def _partial(ex, args, kwargs):
-    return PartialValue(ex.real(args[0]), list(args[1:]), dict(kwargs))
+    function, rest = ex.real(args[0]), list(args[1:])
+    if isinstance(function, PartialValue):  # Python joins them
+        return PartialValue(function.function, [*function.args, *rest], {**function.kwargs, **kwargs})
+    return PartialValue(function, rest, dict(kwargs))
 
 
 def parts_of_annotation(function: Any) -> Any:

@@ -19,6 +19,7 @@ from ._values import (
     DequeValue,
     DictValue,
     IteratorValue,
+    ObjectValue,
     SequenceValue,
     SetValue,
     SymbolValue,
@@ -192,8 +193,15 @@ def _reversed(ex, args, kwargs):
         return ex.over([Constant(c) for c in reversed(value.value)])
     found = ex.call_method_named(value, "__reversed__", [])
     if found is None:
+        if isinstance(value, ObjectValue) and all(ex.has_python_method(value.cls, name) for name in ("__len__", "__getitem__")):
+            return ex.call(ex.wrap_class_function(_items_from_end), [value], {})
         raise Break(f"reversed() of a {kind(value)}")
     return found
+
+
+def _items_from_end(sequence):
+    for i in range(len(sequence) - 1, -1, -1):
+        yield sequence[i]
 
 
 @handles(zip)

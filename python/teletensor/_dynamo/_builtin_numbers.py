@@ -156,6 +156,10 @@ def number_constructor(cls: type) -> Callable:
         if cls is float and len(args) == 1 and (found := ex.computed_float("float({})", float, value)) is not None:
             return found
         if isinstance(value, TensorValue):
+            if cls in (int, float) and len(args) == 1 and not kwargs and ex.can_keep_item(value):
+                item = ex.call_tensor_method(value, "item", [], {})
+                if item.cls is cls:
+                    return item
             raise Break(f"{cls.__name__}() of a tensor reads its value")
         if cls is bool:
             return Constant(ex.truth(value))

@@ -8,6 +8,7 @@ import enum
 import functools
 import inspect
 import types
+import weakref
 from typing import Any
 
 from .. import _C
@@ -16,8 +17,9 @@ from ..nn import Module
 from . import _marks
 from ._attributes import MISSING, is_python_class, lookup, raise_
 from ._introspection import reason_to_run_plainly, sees_frames_of_callers
+from ._numpy_numbers import is_function_of_numbers
 from ._source import CALL, CHECK_IS, constant
-from ._tensors import MODE_FUNCTIONS, MODE_QUERIES, is_graph_function
+from ._tensors import MODE_FUNCTIONS, MODE_QUERIES, has_size_by_values, is_graph_function
 from ._transforms import KeptFunction, TransformValue
 from ._values import (
     Break,
@@ -31,6 +33,7 @@ from ._values import (
     MethodValue,
     NeedsFrame,
     ObjectValue,
+    Opaque,
     PartialValue,
     SequenceValue,
     TensorValue,
@@ -84,6 +87,16 @@ class Calls:
                 return self.call(self.wrap_class_function(found), [function, *args], kwargs)
             if found is MISSING:
                 return raise_(TypeError, f"'{function.cls.__name__}' object is not callable")
+        if isinstance(function, Opaque):
+            return self._call_opaque(function, args, kwargs)
+        raise Break(f"a call of a {kind(function)}")
+
+    def _call_opaque(self, function: Opaque, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """A call of a weak reference, or of a function of NumPy with numbers."""
+        if type(function.obj) is weakref.ref and not args and not kwargs:
+            return self.wrap(function.obj(), function.source.then(CALL))
+        if self.numpy is not None and is_function_of_numbers(function.obj):
+            return self.call_numpy(function, args, kwargs)
         raise Break(f"a call of a {kind(function)}")
 
     def call_cached(self, function: ObjectValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -251,6 +264,8 @@ class Calls:
             values = [self.real(a) for a in args]
             if all(isinstance(v, Constant) for v in values):
                 return self.constant_value(f(*(v.value for v in values)))
+        if has_size_by_values(f) and (found := self.call_of_dynamic_shape("call_function", f, args, kwargs)) is not None:
+            return found
         if is_graph_function(f):
             return self.call_in_graph("call_function", f, args, kwargs)
         try:

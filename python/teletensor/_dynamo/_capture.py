@@ -45,6 +45,7 @@ from ._introspection import reason_to_run_plainly
 from ._iteration import Iteration
 from ._keys import Keys
 from ._methods import Methods
+from ._numpy_numbers import NumPyNumbers
 from ._operators import Operators
 from ._prints import Print
 from ._random_numbers import Draw, RunTimeNumbers
@@ -99,6 +100,8 @@ from ._values import (
     TensorValue,
     Value,
 )  # fmt: skip
+from ._warning_filters import FUNCTIONS as FUNCTIONS_OF_WARNINGS
+from ._warning_filters import WarningFilters
 from ._wrap import Wrapping
 
 TABLES = {(3, 11): _opcodes_311.TABLE}  # the instructions, by version of Python, those of _entries.VERSIONS
@@ -128,6 +131,7 @@ def _always_true(_ex: Any, _args: list, _kwargs: dict) -> Any:
 class Executor(
     Wrapping, Attributes, AttributeWrites, Calls, Operators, Comparisons, Methods, Keys, Iteration, Symbols, Steps, Tensors, Bodies,
     Control, Transforms, Unbacked, RunTimeNumbers, _builtin_library.Matches,
+    NumPyNumbers, WarningFilters,
 ):
     """The state of a capture: values of existing objects, guards, graph, and writes that the code will replay."""
 
@@ -138,7 +142,7 @@ class Executor(
         **{f: _builtins.parts_of_annotation(f) for f in (typing.get_args, typing.get_origin)},
         copy.copy: _handlers.handlers[copy.copy], copy.deepcopy: _builtin_containers.deep_copy,
         collections.namedtuple: _builtin_containers.named_tuple,
-        **_loaded_operators.FUNCTIONS, **_builtin_trees.FUNCTIONS, **FUNCTIONS_OF_UNBACKED,
+        **_loaded_operators.FUNCTIONS, **FUNCTIONS_OF_WARNINGS, **_builtin_trees.FUNCTIONS, **FUNCTIONS_OF_UNBACKED,
         **SYMBOLIC_FUNCTIONS, **_builtin_library.FUNCTIONS, **_random_numbers.FUNCTIONS, is_compiling: _always_true,
     }
 
@@ -147,6 +151,7 @@ class Executor(
         self.begin_symbols(policy, follows_sizes)
         self.begin_steps(False, False)
         self.begin_unbacked()
+        self.begin_warnings()
         self.guards = Guards(names)
         self.guards.check(CHECK_MODES, None)
         # Settings that functions which become nodes read.
@@ -234,6 +239,7 @@ class Executor(
 
     def release(self) -> None:
         """Forgets all values and objects of the capture that has ended."""
+        self.end_warnings()
         for value in [*self.by_id.values(), *self.written.values(), *self.inputs, *self.keep]:
             if isinstance(value, Value):
                 vars(value).clear()
@@ -367,6 +373,10 @@ def _layout_at(frame: Frame, index: int, depth: int) -> Layout:
     return Layout(depth, tuple(bound))
 
 
+def _reason(e: Break | Raised) -> str:
+    return str(e) if isinstance(e, Break) else f"{e.value.cls.__name__} is raised"
+
+
 class Capture:
     """One attempt to compile a frame for the slots of a call."""
 
@@ -432,6 +442,7 @@ class Capture:
         ex = Executor(self.table, self._names(), self.policy, self.follows_sizes)
         ex.begin_steps(self.options.may_contain_steps, self.may_have_regions)
         ex.needs_seed = self.needs_seed
+        ex.is_whole = self.options.fullgraph
         ex.leaves_regions = self.entry.target >= 0
         self.ex = ex
         self.group = 0
@@ -472,9 +483,12 @@ class Capture:
                 except (Break, Raised) as e:
                     if isinstance(e, Raised):
                         self._check_escaping(e.value)
+                    if self.ex.caught:
+                        self.ex.end_warnings()
+                        raise Failed(f"{_reason(e)} within catch_warnings()") from None
                     if isinstance(e, NeedsFrame) and self.ex.frame is self.frame or isinstance(e, NeedsPlainRun):
                         raise Failed(str(e)) from None
-                    reason = str(e) if isinstance(e, Break) else f"{e.value.cls.__name__} is raised"
+                    reason = _reason(e)
                     ex = self.ex
                     where, stack = ex.where(), ex.stack_text()
                     if stop_at is not None or self.frame is None:

@@ -24,6 +24,7 @@ from ._values import (
     FloatValue,
     FunctionValue,
     IdValue,
+    ItemValue,
     ObjectValue,
     Opaque,
     Raised,
@@ -72,6 +73,10 @@ class Comparisons:
             if None not in numbers:
                 return Constant(bool(function(*numbers)))
         a, b = (self.plain(v) if isinstance(v, FloatValue) else v for v in (a, b))
+        if isinstance(a, ItemValue) and isinstance(b, TensorValue):
+            a = self.operand_of_item(a, b)
+        elif isinstance(b, ItemValue) and isinstance(a, TensorValue):
+            b = self.operand_of_item(b, a)
         if not isinstance(a, TensorValue) and not isinstance(b, TensorValue):
             a, b = self.as_number(a), self.as_number(b)
         if is_symbolic_operand(a) and is_symbolic_operand(b):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import collections
+import contextvars
+import functools
 import random
 import re
 import types
@@ -15,7 +17,7 @@ from ._builtin_iteration import sort
 from ._calls import CONTAINERS
 from ._comparisons import COMPARE, fold
 from ._operators import BINARY, IN_PLACE
-from ._source import CALL, CHECK_IS
+from ._source import CALL, CHECK_IS, constant
 from ._values import (
     DELETED,
     Break,
@@ -31,6 +33,7 @@ from ._values import (
     MatchValue,
     MethodValue,
     ObjectValue,
+    Opaque,
     Raised,
     SequenceValue,
     SetValue,
@@ -54,6 +57,8 @@ _SPECIAL = {
 _OF_OBJECTS = {"__getattribute__", "__setattr__", "__delattr__", "__class__", "__new__"}
 _DICT_METHODS = frozenset((*vars(dict), *vars(collections.OrderedDict))) - _OF_OBJECTS
 _CONTAINER_METHODS = {cls: frozenset(vars(cls)) - _OF_OBJECTS for cls in CONTAINERS}
+
+_MISSING = object()
 
 
 class Methods:
@@ -102,7 +107,24 @@ class Methods:
             return self._constant_method(value, name, args, kwargs)
         if isinstance(value, IteratorValue) and name == "__iter__":
             return value
+        if isinstance(value, Opaque) and type(value.obj) is contextvars.ContextVar and name == "get" and not kwargs:
+            return self._get_of_context(value, args)
         raise Break(f"{name}() of a {kind(value)}")
+
+    def _get_of_context(self, value: Opaque, args: list[Value]) -> Value:
+        """ContextVar.get()"""
+        variable = value.obj
+        self.guards.check(CHECK_IS, value.source, variable)
+        get = functools.partial(variable.get, _MISSING) if args else variable.get
+        try:
+            found = get()
+        except LookupError:
+            raise Break("get() of a ContextVar without a value") from None
+        at = constant(get).then(CALL)
+        if found is _MISSING:
+            self.guards.check(CHECK_IS, at, _MISSING)
+            return args[0]
+        return self.wrap(found, at)
 
     def _contents_method(self, value: ObjectValue, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """A method of list, tuple or set of an object of a subclass."""
@@ -142,8 +164,10 @@ class Methods:
         is_ordered = issubclass(value.cls, collections.OrderedDict)
         if name in ("__init__", "update", "setdefault") and is_ordered and self.entries_of(value, "__setitem__") is None:
             raise Break(f"OrderedDict.{name}() with another __setitem__")
-        if name == "copy" or name.startswith("__") and name != "__init__":
+        if name == "copy" and is_ordered or name.startswith("__") and name != "__init__":
             raise Break(f"{value.cls.__name__}.{name}()")
+        if name == "copy" and not args:
+            return DictValue(dict(entries.items))
         return self._dict_method(entries, name, args, kwargs)
 
     def _object_method(self, value: Value, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -348,9 +372,9 @@ class Methods:
         if isinstance(obj, str) and name == "join" and len(args) == 1:
             return fold(obj.join, [self.python_value(i) for i in self.elements(args[0])])
         if isinstance(obj, type):
-            if name == "fromkeys" and obj is dict:
+            if name == "fromkeys" and obj in (dict, collections.OrderedDict, collections.defaultdict) and not kwargs:
                 default = args[1] if len(args) > 1 else Constant(None)
-                return DictValue({self.key_of(k): (k, default) for k in self.elements(args[0])})
+                return DictValue({self.key_of(k): (k, default) for k in self.elements(args[0])}, obj)
             if name == "__new__" and obj is object and args:
                 cls = self.python_value(args[0])
                 return ObjectValue(cls) if self.can_be_created(cls) else self._refuse(cls)

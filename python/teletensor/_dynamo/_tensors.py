@@ -19,7 +19,7 @@ from ._attributes import MISSING as MISSING
 from ._attributes import is_python_class, lookup
 from ._source import CHECK_IS, CHECK_MISSING, CHECK_TYPE_MISSING, INSTANCE_DICT, TYPE_ATTRIBUTE, Source, constant
 from ._symbols import NeedsConstantSizes, unbacked_dims
-from ._unbacked import OF_SIZES
+from ._unbacked import BY_VALUES, OF_SIZES
 from ._values import (
     Break,
     BuiltinMethod,
@@ -90,6 +90,9 @@ MODE_QUERIES = tuple(
 )  # fmt: skip
 
 
+_MAX_ITEMS_OF_LIST = 64  # each is a node of the graph
+
+
 def _functions_of_bindings() -> frozenset[int]:
     found = set()
     for name in _MODULES:
@@ -118,6 +121,12 @@ def is_graph_function(function: Any) -> bool:
         name = getattr(function, "__name__", "")
         return name not in _NOT_IN_GRAPHS and "Tensor." not in getattr(function, "__qualname__", "")
     return function in (_functions.tensor, _functions.as_tensor) if isinstance(function, types.FunctionType) else False
+
+
+def has_size_by_values(function: Any) -> bool:
+    """Whether the sizes of a tensor function's results depend on values."""
+    is_tensor_function = type(function) is _OVERRIDABLE or getattr(function, "__module__", "") == _C.torch.__name__
+    return is_tensor_function and function.__name__ in BY_VALUES
 
 
 def mode_state() -> tuple:
@@ -329,7 +338,7 @@ class Tensors:
             self._check_special_methods(name, self.tensors_in([*args, *(kwargs or {}).values()]))
         is_unbacked = self.has_unbacked([*args, *(kwargs or {}).values()])
         if target is operator.getitem and len(args) == 2 and isinstance(self.real(args[0]), TensorValue):
-            found = self.call_of_dynamic_shape("getitem", self.real(args[0]), args[1:])
+            found = self.call_of_dynamic_shape(op, target, args, {})
             if found is not None:
                 return found
         function = (lambda self_, *a, **k: getattr(self_, target)(*a, **k)) if op == "call_method" else target
@@ -357,7 +366,7 @@ class Tensors:
             self._check_writes_to_selections()
         if target is operator.getitem and isinstance(result, Tensor) and _selects(examples[1]):
             self.selections += (Selection(*examples, result),)
-        if is_unbacked:
+        if is_unbacked and not self.has_known_dim(name, args, kwargs or {}):
             self.check_unbacked_call(name, result)
         if not self._has_tensors(result):
             if is_unbacked and (isinstance(result, _C.SymInt) or name in OF_SIZES):
@@ -533,12 +542,25 @@ class Tensors:
         self.guards.check(CHECK_MISSING, source, name)
         raise Raised(ExceptionValue(AttributeError, [Constant(f"'{value.cls.__name__}' object has no attribute '{name}'")]))
 
-    @staticmethod
-    def can_keep_item(value: TensorValue) -> bool:
+    def can_keep_item(self, value: TensorValue) -> bool:
         """Whether item() returns a number that the capture can do without."""
-        dtype = value.example.dtype
-        is_known = dtype in (_C.float32, _C.float64, _C.int32, _C.int64)
-        return config.capture_scalar_outputs and is_known and value.example.numel() == 1
+        is_captured = config.capture_scalar_outputs or self.is_whole
+        return is_captured and not value.example.dtype.is_complex and value.example.numel() == 1
+
+    def _are_sizes(self, args: list[Value]) -> bool:
+        values = [self.real(a) for a in args]
+        if len(values) == 1 and isinstance(values[0], SequenceValue):
+            return values[0].cls is _C.Size
+        return all(isinstance(v, SymbolValue) or isinstance(v, Constant) and type(v.value) is int for v in values)
+
+    def _list_of_items(self, value: TensorValue) -> Value | None:
+        """The numbers of a tensor of one dimension; None if the graph would end at item()."""
+        if value.example.dim() != 1 or value.is_unbacked or unbacked_dims(value) or not (0 < len(value.example) <= _MAX_ITEMS_OF_LIST):
+            return None
+        parts = [self.call_in_graph("call_function", operator.getitem, [value, Constant(i)]) for i in range(len(value.example))]
+        if not self.can_keep_item(parts[0]):
+            return None
+        return SequenceValue([self.call_tensor_method(part, "item", [], {}) for part in parts], list)
 
     def operand_of_item(self, item: ItemValue, other: TensorValue) -> TensorValue:
         """A tensor without dimensions that stands for the number in arithmetic with a tensor."""
@@ -586,8 +608,12 @@ class Tensors:
                 if self._is_used(value):
                     raise NeedsPlainRun(str(e)) from None
                 raise
-        if name in ("nonzero", "masked_select") and not kwargs:
-            found = self.call_of_dynamic_shape(name, value, args)
+        if name == "new" and args and not kwargs and self._are_sizes(args):
+            return self.call_in_graph("call_method", "new_empty", [value, *args])
+        if name == "tolist" and not args and not kwargs and (found := self._list_of_items(value)) is not None:
+            return found
+        if name in BY_VALUES:
+            found = self.call_of_dynamic_shape("call_method", name, [value, *args], kwargs)
             if found is not None:
                 return found
         if name in ("retain_grad", "register_hook") and self._is_used(value):

@@ -1,8 +1,9 @@
 """Unbacked ints: numbers and sizes that depend on values of tensors, so that the capture does not know them.
 
 They come from `item()` of an int tensor that is used as a number (capture_scalar_outputs), and from sizes of results of `nonzero()`,
-`masked_select()` and masks (capture_dynamic_output_shape_ops). All sizes of a tensor that was computed with one are
-unbacked too. Nothing is decided by them, except what torch._check() has required: everything else ends the graph.
+`masked_select()`, `unique()`, `bincount()` and masks (capture_dynamic_output_shape_ops), or from either with fullgraph=True. All sizes of
+a tensor that was computed with one are unbacked too. Nothing is decided by them, except what torch._check() has required: everything
+else ends the graph.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class Unbacked:
     """A part of Executor."""
 
     uses_unbacked = False
+    is_whole = False  # with fullgraph=True, which captures such numbers whatever the settings are
     _facts: set[tuple]
 
     def begin_unbacked(self) -> None:
@@ -166,35 +168,39 @@ class Unbacked:
         if name in _BY_SIZES or type(result) in (list, tuple):
             raise Break(f"{name}() with sizes that depend on values")
 
-    def call_of_dynamic_shape(self, name: str, value: TensorValue, args: list[Value]) -> Value | None:
-        """x.nonzero(), x.masked_select(mask) and x[mask], if config.capture_dynamic_output_shape_ops; None for other calls."""
-        if not config.capture_dynamic_output_shape_ops or value.example.numel() == 0:
+    def call_of_dynamic_shape(self, op: str, target: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
+        """A call whose results' sizes depend on values, such as x.nonzero() and x[mask], if graphs may contain them; else None.
+
+        Args:
+            op, target: of the node: "call_method" with a name, or "call_function" with a function.
+        """
+        value = self.real(args[0]) if args else None
+        if not (config.capture_dynamic_output_shape_ops or self.is_whole) or not isinstance(value, TensorValue):
             return None
-        mask = self.real(args[0]) if len(args) == 1 else None
-        if name == "nonzero" and not args:
-            made = _C.torch.empty([_HINT, value.example.dim()], dtype=_C.int64, device=value.example.device)
-        elif not isinstance(mask, TensorValue) or mask.example.dtype != _C.bool:
+        if value.example.numel() == 0:
             return None
-        elif name == "masked_select":
-            made = (value.example.flatten()[:1]).expand(_HINT)
-        elif name == "getitem" and 0 < mask.example.dim() <= value.example.dim():
-            of_mask = mask.example.dim()
-            if mask.example.shape != value.example.shape[:of_mask]:
-                return None
-            made = value.example.flatten(0, of_mask - 1)[:1].expand(_HINT, *value.example.shape[of_mask:])
-        else:
+        name = target if isinstance(target, str) else target.__name__
+        made = _results_by_values(self, name, value, args[1:], kwargs)
+        if made is None:
             return None
         self._begin_use()
-        nodes = [self.node_of(value), *(self.node_of(v) for v in [mask] if isinstance(v, TensorValue))]
-        if name == "getitem":
-            node = self.graph.call_function(operator.getitem, tuple(nodes))
-        else:
-            node = self.graph.call_method(name, tuple(nodes))
+        keywords = {k: self.arguments(v)[0] for k, v in kwargs.items()}
+        node = self.graph.create_node(op, target, tuple(self.arguments(a)[0] for a in args), keywords)
         node.meta["stack_trace"], node.meta["site"] = self.stack_text(), self.site()
         self.calls += 1
-        found = self._result(made, node, {})
-        found.is_unbacked = True
+        found = self._result(made, node, {}, True)
+        if name in ("nonzero", "argwhere") and isinstance(found, TensorValue):
+            found.known_dims = (1, -1)
         return found
+
+    def has_known_dim(self, name: str, args: list[Value], kwargs: dict[str, Value]) -> bool:
+        """Whether squeeze() or unbind() is that of a dimension whose size does not depend on values, of rows of indices."""
+        value = self.real(args[0]) if args else None
+        given = [*args[1:], *kwargs.values()]
+        if name not in ("squeeze", "unbind") or not isinstance(value, TensorValue) or len(given) != 1:
+            return False
+        dim = self.real(given[0])
+        return isinstance(dim, Constant) and dim.value in value.known_dims
 
     def call_check(self, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """torch._check(condition) and the like: a node of the graph if the condition is unbacked."""
@@ -231,6 +237,87 @@ class Unbacked:
         """The node that computes a comparison."""
         sides = [self.node_of_symbol(v) if isinstance(v, SymbolValue) else v.value for v in (condition.left, condition.right)]
         return self.graph.call_function(_COMPARISONS[condition.sign], tuple(sides))
+
+
+# Functions and methods whose results' sizes depend on values.
+BY_VALUES = frozenset(("nonzero", "argwhere", "where", "masked_select", "bincount", "unique", "unique_consecutive", "repeat_interleave"))
+
+
+def _results_by_values(ex: Any, name: str, value: TensorValue, args: list[Value], kwargs: dict[str, Value]) -> Any:
+    """What a call returns if it finds _HINT elements; None if its sizes do not depend on values, or it is not known."""
+    example = value.example
+    if name == "getitem":
+        return _selected(ex, example, args[0])
+    others = [ex.real(v) for v in args]
+    if name == "masked_select":
+        mask = others[0] if len(others) == 1 and not kwargs else None
+        is_mask = isinstance(mask, TensorValue) and mask.example.dtype == _C.bool
+        return example.flatten()[:1].expand(_HINT) if is_mask else None
+    if name == "repeat_interleave":
+        return _repeated(ex, example, others, kwargs)
+    if any(isinstance(v, TensorValue) for v in [*others, *map(ex.real, kwargs.values())]):
+        return None
+    options = {k: ex.python_value(v) for k, v in kwargs.items()}
+    if name in ("nonzero", "argwhere", "where"):
+        is_tuple = name == "where" or options == {"as_tuple": True}
+        if others or options and options.keys() != {"as_tuple"}:
+            return None
+        dims = example.dim()
+        if is_tuple:
+            return tuple(_indices(example) for _ in range(max(dims, 1)))
+        return _C.torch.empty([_HINT, dims], dtype=_C.int64, device=example.device)
+    if name == "bincount":
+        least = ex.python_value(others[-1]) if len(others) == 2 else options.get("minlength", 0)
+        is_known = not options.keys() - {"minlength"} and len(others) != 1 and type(least) is int
+        return _indices(example).new_empty(max(least, _HINT)) if is_known else None
+    parts = ["return_inverse", "return_counts"]
+    if others or options.keys() - {"sorted", "dim", *parts} or options.get("dim") is not None:
+        return None
+    found = [example.flatten()[:1].expand(_HINT).clone()]
+    if options.get("return_inverse"):
+        found.append(_C.torch.empty(example.shape, dtype=_C.int64, device=example.device))
+    if options.get("return_counts"):
+        found.append(_indices(example))
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _repeated(ex: Any, example: Any, others: list[Value], kwargs: dict[str, Value]) -> Any:
+    """repeat_interleave() with counts in a tensor."""
+    given = dict(zip(("repeats", "dim"), others)) | {k: ex.real(v) for k, v in kwargs.items()}
+    dim = ex.python_value(given.pop("dim", Constant(None)))
+    if not isinstance(given.pop("repeats", None), TensorValue) or given or not (dim is None or type(dim) is int):
+        return None
+    if dim is None:
+        return example.flatten()[:1].expand(_HINT).clone()
+    return example.narrow(dim, 0, 1).repeat_interleave(_HINT, dim)
+
+
+def _indices(example: Any) -> Any:
+    return _C.torch.zeros([_HINT], dtype=_C.int64, device=example.device)
+
+
+def _selected(ex: Any, example: Any, index: Value) -> Any:
+    """x[index] with a mask in the index."""
+    index = ex.real(index)
+    parts = index.items if isinstance(index, SequenceValue) and index.cls is tuple else [index]
+    parts = [ex.real(part) for part in parts]
+    if not any(isinstance(p, TensorValue) and p.example.dtype == _C.bool and p.example.dim() > 0 for p in parts):
+        return None
+    places: list[Any] = []
+    dim = 0
+    for part in parts:
+        if isinstance(part, TensorValue) and part.example.dtype == _C.bool:
+            dims = part.example.dim()
+            if dims == 0 or part.example.shape != example.shape[dim : dim + dims]:
+                return None
+            places += [_indices(example)] * dims  # a mask selects as the indices of its elements do
+            dim += dims
+            continue
+        places.append(ex.arguments(part)[1])
+        if isinstance(part, Constant) and part.value is ...:
+            return None
+        dim += not (isinstance(part, Constant) and part.value is None)
+    return example[tuple(places)]
 
 
 def _ask(default: bool) -> Any:

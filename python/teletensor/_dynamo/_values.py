@@ -197,6 +197,7 @@ class TensorValue(Value):
         self.may_exist = False  # the node may return a tensor that exists, or that another node has returned
         self.dims: tuple[int, ...] = ()  # whose sizes differ from call to call, if it is an input
         self.is_unbacked = False  # its sizes depend on values that the capture does not know
+        self.known_dims: tuple[int, ...] = ()  # those whose sizes do not, if it is unbacked
 
     @property
     def cls(self) -> type:

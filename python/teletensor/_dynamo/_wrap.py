@@ -178,6 +178,8 @@ class Wrapping:
         if cls is types.MappingProxyType and source.kind == ATTRIBUTE and source.object == "_parameters":  # of an inspect.Signature
             check(CHECK_IS, source, obj)
             return self._wrap_proxy(obj, source)
+        if cls is types.MappingProxyType:
+            return self._wrap_proxy_of_mapping(obj, source)
         if cls in (set, frozenset):
             return self._wrap_set(obj, cls, source)
         if cls is collections.deque:
@@ -204,7 +206,7 @@ class Wrapping:
             return self.wrap_cell(obj, source)
         if cls is functools.partial:
             check(CHECK_TYPE, source, cls)
-            if obj.__dict__:
+            if obj.__reduce__()[2][3] is not None:  # its __dict__, which reading the attribute would create
                 raise Break("a partial with attributes")
             function = self.wrap(obj.func, source.attribute("func"))
             args = self.wrap(obj.args, source.attribute("args"))
@@ -288,6 +290,20 @@ class Wrapping:
             return Opaque(obj, source)
         value = DictValue({k: (Constant(k), Lazy(v, constant(v))) for k, v in obj.items()})
         value.is_of_object = True
+        return value
+
+    def _wrap_proxy_of_mapping(self, obj: types.MappingProxyType, source: Source) -> Value:
+        """A mapping whose entries may change: guards read those of a copy."""
+        self.guards.check(CHECK_TYPE, source, types.MappingProxyType)
+        copied = obj.copy()
+        if type(copied) not in (dict, collections.OrderedDict):
+            return Opaque(obj, source)
+        entries = self._wrap_dict(copied, type(copied), source.attribute("copy").then(CALL))
+        if not isinstance(entries, DictValue):
+            return Opaque(obj, source)
+        self.keep.append(copied)
+        value = DictValue(entries.items, types.MappingProxyType, source)
+        value.original, value.proxy_of, value.is_of_object = obj, entries, True
         return value
 
     def _wrap_set(self, obj: Any, cls: type, source: Source) -> Value:

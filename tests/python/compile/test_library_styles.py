@@ -1,0 +1,238 @@
+"""Python as libraries of models write it: containers, contexts and descriptors that are parts of one graph."""
+
+from __future__ import annotations
+
+import collections
+import contextvars
+import functools
+import inspect
+import types
+import warnings
+import weakref
+
+import numpy as np
+import pytest
+
+import teletensor as torch
+from teletensor._dynamo.exc import Unsupported
+from teletensor._dynamo.utils import counters
+
+X = torch.arange(3.0)
+VARIABLE = contextvars.ContextVar("VARIABLE", default=2)
+EMPTY = contextvars.ContextVar("EMPTY")
+
+
+@pytest.fixture(autouse=True)
+def _begin():
+    torch._dynamo.reset()
+    counters.clear()
+
+
+def whole(function):
+    return torch.compile(function, fullgraph=True)
+
+
+class Attributes(dict):
+    """A dict whose entries are attributes."""
+
+    __getattr__ = dict.__getitem__
+    __setattr__ = dict.__setitem__
+    __delattr__ = dict.__delitem__
+
+
+def test_a_dict_of_attributes():
+    config = Attributes(scale=2)
+
+    def f(x):
+        made = Attributes(x=x, n=config.scale)
+        made.y = made.x * made.n
+        copied = made.copy()
+        del made.n
+        return made, copied, type(copied), "n" in made
+
+    made, copied, cls, has_n = whole(f)(X)
+    assert type(made) is Attributes and list(made) == ["x", "y"] and not has_n
+    assert cls is dict and list(copied) == ["x", "n", "y"] and made["y"].tolist() == [0, 2, 4]
+    compiled = torch.compile(lambda x: x * config.scale)
+    assert compiled(X).tolist() == [0, 2, 4]
+    config.scale = 3
+    assert compiled(X).tolist() == [0, 3, 6]
+    with pytest.raises(KeyError):
+        torch.compile(lambda x: x * config.missing)(X)
+
+
+class Messages(torch.nn.Module):
+    """A layer that passes the arguments which its message() names."""
+
+    def __init__(self):
+        super().__init__()
+        self.parameters_of = {"message": inspect.signature(self.message).parameters}
+        self.settings = types.MappingProxyType({"scale": 2.0})
+
+    def message(self, x_j, x_i):
+        return x_j - x_i
+
+    def forward(self, x):
+        given = {"x_i": x, "x_j": x * self.settings["scale"], "other": x}
+        names = self.parameters_of["message"]
+        return self.message(**{k: v for k, v in given.items() if k in names}), self.settings
+
+
+def test_mapping_proxies():
+    model = Messages()
+    result, settings = whole(model)(X)
+    assert result.tolist() == [0, 1, 2] and settings is model.settings
+    content = {"scale": 3.0}
+    model.settings = types.MappingProxyType(content)
+    compiled = torch.compile(model)
+    assert compiled(X)[0].tolist() == [0, 2, 4]
+    content["scale"] = 4.0
+    assert compiled(X)[0].tolist() == [0, 3, 6]
+
+
+def test_partials_of_partials_are_joined():
+    def add(x, k, n=1):
+        return x * k + n
+
+    inner = functools.partial(add, k=2, n=5)
+    assert functools.partial(inner, n=7).func is add
+
+    def f(x):
+        outer = functools.partial(inner, n=7)
+        return outer(x), outer.keywords, outer.func is inner.func, outer
+
+    got, keywords, is_same, outer = whole(f)(X)
+    assert got.tolist() == [7, 9, 11] and keywords == {"k": 2, "n": 7} and is_same
+    assert outer.func is add and outer.keywords == keywords
+    assert functools.partial(inner, n=7).func is add  # the capture has not given `inner` a __dict__
+
+
+def test_module_lists_from_the_end():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = torch.nn.ModuleList([torch.nn.Linear(3, 3), torch.nn.Identity(), torch.nn.Linear(3, 3)])
+
+        def forward(self, x):
+            for layer in reversed(self.layers):
+                x = layer(x)
+            for i, layer in enumerate(reversed(list(self.layers))):
+                x = layer(x) * (i + 1)
+            return x
+
+    model = Model()
+    torch.testing.assert_close(whole(model)(X), model(X))
+
+
+def test_weak_references():
+    layer = torch.nn.Linear(3, 3)
+    reference = weakref.ref(layer)
+    compiled = torch.compile(lambda x: x if reference() is None else reference()(x))
+    torch.testing.assert_close(compiled(X), layer(X))
+    assert not counters["graph_break"]
+    del layer
+    assert compiled(X).tolist() == [0, 1, 2]
+
+
+def test_context_variables():
+    compiled = torch.compile(lambda x: x * VARIABLE.get() + EMPTY.get(10), fullgraph=True)
+    assert compiled(X).tolist() == [10, 12, 14]
+    token = VARIABLE.set(3)
+    assert compiled(X).tolist() == [10, 13, 16]
+    VARIABLE.reset(token)
+    token = EMPTY.set(0)
+    assert compiled(X).tolist() == [0, 2, 4]
+    EMPTY.reset(token)
+    assert compiled(X).tolist() == [10, 12, 14]
+
+
+def test_numbers_of_numpy():
+    def f(x):
+        return x * np.sqrt(4.0) + int(np.prod(x.shape)), np.log2(8), np.round(2.567, 1), np.mean([1, 2]), np.float32(3)
+
+    want = f(X)
+    got = whole(f)(X)
+    torch.testing.assert_close(got[0], want[0])
+    assert got[1:] == want[1:] and [type(v) for v in got] == [type(v) for v in want]
+    with pytest.raises(Unsupported, match="numpy.clip.. returns a ndarray"):
+        whole(lambda x: x * np.clip([1.0, 2.0, 3.0], 0, 2))(X)
+
+
+def test_caught_warnings():
+    def f(x):
+        with warnings.catch_warnings(record=True) as log:
+            size = len(x)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            y = x * size
+        return y, log
+
+    before = list(warnings.filters)
+    got, log = whole(f)(X)
+    assert got.tolist() == [0, 3, 6] and log == [] and warnings.filters == before
+
+    def warns(x):
+        with warnings.catch_warnings(record=True) as log:
+            warnings.simplefilter("always")
+            y = x * 2
+            warnings.warn("seen", stacklevel=1)
+        return y, [str(w.message) for w in log]
+
+    compiled = torch.compile(warns)
+    for _ in range(2):
+        got, log = compiled(X)
+        assert got.tolist() == [0, 2, 4] and log == ["seen"]
+    assert warnings.filters == before
+    with pytest.raises(Unsupported):
+        whole(warns)(X)
+    assert warnings.filters == before
+
+    def raises(x):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            raise KeyError("k")
+
+    with pytest.raises(KeyError):
+        torch.compile(raises)(X)
+    assert warnings.filters == before
+
+
+def test_dicts_of_objects_after_writes():
+    class Config:
+        a = 1
+
+    config = Config()
+    config.b = 2
+
+    def f(x):
+        config.seen = x.shape
+        found = dict(config.__dict__), vars(config).get("none"), config.__dict__["b"]
+        del config.seen
+        return x + found[2], found[0], hasattr(config, "seen"), vars(config)
+
+    got, before, has, after = whole(f)(X)
+    assert got.tolist() == [2, 3, 4] and before == {"b": 2, "seen": (3,)} and not has and after is config.__dict__ and after == {"b": 2}
+
+
+class Point(collections.namedtuple("Point", "x y")):  # noqa: SLOT002
+    """A named tuple with methods of all kinds."""
+
+    @staticmethod
+    def add(a, b):
+        return a + b
+
+    @classmethod
+    def of(cls, x):
+        return cls(x, x)
+
+
+def test_named_tuples_and_ordered_dicts():
+    def f(x):
+        made = collections.OrderedDict.fromkeys(["a", "b"], x)
+        made.move_to_end("a")
+        point = Point.of(x)
+        return point.add(*point), made, x.new(2, 3).shape, x.new(x.shape).shape
+
+    got, made, *shapes = whole(f)(X)
+    assert got.tolist() == [0, 2, 4] and type(made) is collections.OrderedDict and list(made) == ["b", "a"]
+    assert shapes == [(2, 3), (3,)]

@@ -1,0 +1,110 @@
+"""Numbers and sizes that depend on values in graphs of fullgraph=True, which captures them whatever the settings are, as in PyTorch."""
+
+from __future__ import annotations
+
+import pytest
+
+import teletensor as torch
+from teletensor._dynamo.exc import Unsupported
+
+F = torch.nn.functional
+X = [[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]]
+V = [3, 1, 1, 2]
+
+
+@pytest.fixture(autouse=True)
+def _begin():
+    torch._dynamo.reset()
+
+
+def same(got, want):
+    assert type(got) is type(want)
+    if isinstance(want, torch.Tensor):
+        assert got.dtype == want.dtype
+        torch.testing.assert_close(got, want, rtol=0, atol=0)
+    elif isinstance(want, (tuple, list)):
+        for a, b in zip(got, want, strict=True):
+            same(a, b)
+    else:
+        assert got == want
+
+
+def set_by_mask(x, v):
+    y = x.clone()
+    y[y > 1] = 0
+    return y, y[v[:2] > 1]
+
+
+FUNCTIONS = [
+    lambda x, v: torch.nonzero(x), lambda x, v: torch.nonzero(x, as_tuple=True), lambda x, v: x.nonzero(as_tuple=True),
+    lambda x, v: torch.where(x > 0), lambda x, v: torch.argwhere(x), lambda x, v: torch.masked_select(x, x > 0) * 2,
+    lambda x, v: x[x > 0].sum(), lambda x, v: x[x.sum(1) > 3], lambda x, v: x[:, x.sum(0) > 1], lambda x, v: x[x.sum(1) > 3, 0],
+    lambda x, v: x[x.sum(1) > 3, None, :], lambda x, v: torch.bincount(v, minlength=6), lambda x, v: v.bincount(),
+    lambda x, v: torch.unique(v), lambda x, v: torch.unique(v, return_inverse=True, return_counts=True),
+    lambda x, v: torch.unique_consecutive(v), lambda x, v: v.unique(), lambda x, v: x.sum().item(), lambda x, v: int(v[0]),
+    lambda x, v: float(x.sum()), lambda x, v: v.tolist(), lambda x, v: torch.zeros(v[0].item()), lambda x, v: x[: v[1].item()],
+    lambda x, v: torch.arange(v.max().item()), lambda x, v: torch.zeros(int(v.max()) + 1).scatter_add_(0, v, torch.ones(4)),
+    lambda x, v: torch.repeat_interleave(v, v), lambda x, v: x.repeat_interleave(v[:3], dim=1), lambda x, v: len(v.nonzero()),
+    lambda x, v: x[x > 0].shape[0], lambda x, v: x / x.sum().item(), lambda x, v: (x > 0).any().item(),
+    lambda x, v: x > x.mean().item(), lambda x, v: torch.where(x.mean().item() < x, x, 0.0),
+    lambda x, v: F.pad(x, (0, v[1].item())), lambda x, v: (v == 1).nonzero().squeeze(1), lambda x, v: x.nonzero().unbind(1),
+    lambda x, v: torch.cat([x[x > 0], x[x <= 0]]), lambda x, v: x[x.sum(1) > 0].reshape(-1, 3).sum(0), set_by_mask,
+    lambda x, v: x.new_zeros(v.max().item() + 1, 3).index_add(0, v[:2], x), lambda x, v: F.linear(x[x.sum(1) > 3], torch.ones(4, 3)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("index", range(len(FUNCTIONS)))
+def test_values(index):
+    function = FUNCTIONS[index]
+    compiled = torch.compile(function, fullgraph=True)
+    x, v = torch.tensor(X), torch.tensor(V)
+    arguments = [(x, v), (x, v), (x.flip(0) + torch.tensor([[0.0, 1.0, 0.0]]), v[[1, 2, 0, 3]]), (x * 2, v)]
+    for pair in arguments:
+        same(compiled(*pair), function(*pair))
+
+
+class Experts(torch.nn.Module):
+    """A layer of experts, each of which receives the rows that select it."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate = torch.nn.Linear(4, 3)
+        self.experts = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(3))
+
+    def forward(self, x):
+        weights, selected = torch.topk(self.gate(x).softmax(1), 2)
+        out = torch.zeros_like(x)
+        mask = F.one_hot(selected, 3).permute(2, 1, 0)
+        for i, expert in enumerate(self.experts):
+            index, rows = torch.where(mask[i])
+            out.index_add_(0, rows, expert(x[None, rows].reshape(-1, 4)) * weights[rows, index, None])
+        return out
+
+
+def test_experts_and_their_gradients():
+    torch.manual_seed(0)
+    model = Experts()
+    compiled = torch.compile(model, fullgraph=True)
+    for rows in (5, 7, 5):
+        x = torch.randn(rows, 4)
+        want = model(x)
+        grads = torch.autograd.grad(want.square().sum(), [model.gate.weight, *model.experts.parameters()])
+        got = compiled(x)
+        torch.testing.assert_close(got, want)
+        for a, b in zip(torch.autograd.grad(got.square().sum(), [model.gate.weight, *model.experts.parameters()]), grads, strict=True):
+            torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: x + 1 if x.sum().item() > 0 else x, lambda x: x + 1 if x[x > 0].numel() > 2 else x,
+    lambda x: [x for _ in range(int(x.sum()))],
+])  # fmt: skip
+def test_decisions_by_values_raise(function):
+    with pytest.raises(Unsupported):
+        torch.compile(function, fullgraph=True)(torch.tensor(X))
+    same(torch.compile(function)(torch.tensor(X)), function(torch.tensor(X)))
+
+
+def test_without_fullgraph_the_graph_ends():
+    counts = torch._dynamo.explain(lambda x: x[x > 0] * 2)(torch.tensor(X))
+    assert counts.graph_break_count == 1
