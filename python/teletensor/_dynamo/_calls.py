@@ -8,7 +8,6 @@ import enum
 import functools
 import inspect
 import types
-import weakref
 from typing import Any
 
 from .. import _C
@@ -92,9 +91,7 @@ class Calls:
         raise Break(f"a call of a {kind(function)}")
 
     def _call_opaque(self, function: Opaque, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """A call of a weak reference, or of a function of NumPy with numbers."""
-        if type(function.obj) is weakref.ref and not args and not kwargs:
-            return self.wrap(function.obj(), function.source.then(CALL))
+        """A call of a function of NumPy with numbers."""
         if self.numpy is not None and is_function_of_numbers(function.obj):
             return self.call_numpy(function, args, kwargs)
         raise Break(f"a call of a {kind(function)}")

@@ -353,7 +353,9 @@ class Code:
             if value.source is None:
                 continue
             target = self.read(value.source)
-            if isinstance(value, SequenceValue):
+            if isinstance(value, SequenceValue) and value.is_of_subclass:  # whose methods the function has executed already
+                writes.append(f"{self.constant(list.__setitem__)}({target}, slice(None), [{self.values(value.items)}])")
+            elif isinstance(value, SequenceValue):
                 writes.append(f"{target}[:] = [{self.values(value.items)}]")
             elif isinstance(value, DictValue):
                 entries = list(value.items.values())

@@ -208,6 +208,8 @@ class Methods:
             for i, item in enumerate(items):
                 if self.is_or_equals(item, args[0]):
                     return Constant(i)
+            if value.cls is list and isinstance(wanted := self.plain(self.real(args[0])), Constant):
+                return raise_(ValueError, f"{wanted.value!r} is not in list")
             raise Break("index() of a value that is missing")
         if name == "count" and len(args) == 1:
             return Constant(sum(self.is_or_equals(i, args[0]) for i in list(items)))

@@ -264,7 +264,7 @@ def _jump(f, i):
 
 def _jump_if(wanted: bool, keeps: bool = False) -> Callable:
     def jump(f, i):
-        if f.ex.truth(f.stack[-1]) == wanted:
+        if f.ex.is_whole and not keeps and f.ex.asserts(f, i, wanted) or f.ex.truth(f.stack[-1]) == wanted:
             f.at = i.target.index
             if not keeps:
                 f.pop()

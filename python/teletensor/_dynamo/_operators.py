@@ -14,6 +14,7 @@ from ..utils._pytree import TreeSpec
 from . import _deques
 from ._attributes import MISSING, lookup, raise_
 from ._comparisons import fold
+from ._source import constant
 from ._symbols import is_symbolic_operand
 from ._values import (
     Break,
@@ -60,6 +61,7 @@ UNARY = {
     "UNARY_INVERT": ("__invert__", operator.invert),
 }  # fmt: skip
 _MAX_TEXT = 1 << 20
+_GENERIC = (list, dict, tuple, set, frozenset, type, collections.OrderedDict, collections.defaultdict, collections.deque)
 
 
 class Operators:
@@ -414,6 +416,9 @@ class Operators:
             return fold(operator.getitem, value.value, self.python_value(index))
         if isinstance(value, Constant) and type(value.value) is enum.EnumMeta:
             return fold(operator.getitem, value.value, self.python_value(index))
+        if isinstance(value, Constant) and (type(value.value).__module__ == "typing" or value.value in _GENERIC):
+            found = value.value[self.python_value(index)]  # an annotation
+            return Constant(found, constant(found))
         if isinstance(value, Constant) and isinstance(value.value, type):
             raise Break("a class with parameters")
         result = self.call_method_named(value, "__getitem__", [index])

@@ -554,13 +554,15 @@ class Tensors:
         return all(isinstance(v, SymbolValue) or isinstance(v, Constant) and type(v.value) is int for v in values)
 
     def _list_of_items(self, value: TensorValue) -> Value | None:
-        """The numbers of a tensor of one dimension; None if the graph would end at item()."""
-        if value.example.dim() != 1 or value.is_unbacked or unbacked_dims(value) or not (0 < len(value.example) <= _MAX_ITEMS_OF_LIST):
+        """The numbers of a tensor in lists, as tolist() returns them; None if the graph would end at item()."""
+        count = value.example.numel()
+        if value.is_unbacked or unbacked_dims(value) or not 0 < count <= _MAX_ITEMS_OF_LIST:
             return None
+        if value.example.dim() == 0:
+            return self.call_tensor_method(value, "item", [], {}) if self.can_keep_item(value) else None
         parts = [self.call_in_graph("call_function", operator.getitem, [value, Constant(i)]) for i in range(len(value.example))]
-        if not self.can_keep_item(parts[0]):
-            return None
-        return SequenceValue([self.call_tensor_method(part, "item", [], {}) for part in parts], list)
+        found = [self._list_of_items(part) for part in parts]
+        return None if None in found else SequenceValue(found, list)
 
     def operand_of_item(self, item: ItemValue, other: TensorValue) -> TensorValue:
         """A tensor without dimensions that stands for the number in arithmetic with a tensor."""

@@ -47,6 +47,12 @@ OF_SIZES = frozenset((
 ))  # fmt: skip
 
 
+def check_assertion(condition: Any, wanted: bool, message: tuple) -> None:
+    """An assert statement about a tensor. Waits for it."""
+    if bool(condition) != wanted:
+        raise AssertionError(*message)
+
+
 class Unbacked:
     """A part of Executor."""
 
@@ -160,6 +166,23 @@ class Unbacked:
         if found is None:
             raise Break("data-dependent control flow: a comparison of a number that depends on values; torch._check() can require it")
         return found
+
+    def asserts(self, frame: Any, jump: Any, wanted: bool) -> bool:
+        """Makes a node of an assert statement about a tensor, to whose end `jump` leads if the truth is `wanted`."""
+        value, after = self.real(frame.stack[-1]), frame.instructions[jump.index + 1 : jump.index + 6]
+        names = [i.name for i in after if i.name != "PRECALL"]
+        if not isinstance(value, TensorValue) or value.example.numel() != 1 or names[0] != "LOAD_ASSERTION_ERROR":
+            return False
+        if names[1] == "RAISE_VARARGS":
+            message: tuple = ()
+        elif names[1:4] == ["LOAD_CONST", "CALL", "RAISE_VARARGS"]:
+            message = (frame.code.co_consts[after[1].arg],)
+        else:
+            return False
+        self._begin_use()
+        self.graph.call_function(check_assertion, (self.node_of(value), wanted, message))
+        self.calls += 1
+        return True
 
     # -- calls
 

@@ -207,6 +207,8 @@ class TensorValue(Value):
 class SequenceValue(Value):
     """A list or tuple, or a subclass of tuple."""
 
+    is_of_subclass = False  # these are the elements of an existing object of a subclass of list
+
     def __init__(self, items: list[Value], cls: type = tuple, source: Source | None = None) -> None:
         self.items, self._cls, self.source = items, cls, source
         self.original: Any = None

@@ -249,9 +249,19 @@ class Wrapping:
                     made.entries = entries
                     return made
             check(CHECK_TYPE, source, cls)
+            if issubclass(cls, list) and self.class_attribute(cls, "__getitem__") is list.__getitem__ and list.__len__(obj) <= _MAX_ITEMS:
+                return self._wrap_list_subclass(obj, cls, source)
             return Opaque(obj, source)
         check(CHECK_TYPE, source, cls)
         return ObjectValue(cls, obj, source)
+
+    def _wrap_list_subclass(self, obj: list, cls: type, source: Source) -> ObjectValue:
+        items = list.copy(obj)
+        self.guards.check(CHECK_LENGTH, source, None, len(items))
+        made = ObjectValue(cls, obj, source)
+        made.entries = SequenceValue([Lazy(item, source.then(LIST_ITEM, None, i)) for i, item in enumerate(items)], list, source)
+        made.entries.original, made.entries.is_of_subclass = obj, True
+        return made
 
     def _wrap_dict(self, obj: dict, cls: type, source: Source) -> Value:
         if len(obj) > _MAX_ITEMS:
@@ -309,7 +319,7 @@ class Wrapping:
     def _wrap_set(self, obj: Any, cls: type, source: Source) -> Value:
         # The order of its elements is that of the iteration, which equal sets need not share: the elements are compared.
         elements = list(obj)
-        if any(type(e) not in EQUAL_TYPES for e in elements) or len(elements) > 256:
+        if any(type(e) not in EQUAL_TYPES and not isinstance(e, (type, enum.Enum)) for e in elements) or len(elements) > 256:
             return Opaque(obj, source)
         self.guards.check(CHECK_TYPE, source, cls)
         # An unchanged dict, in which guards find a set, does not show that the set is unchanged: a copy is compared.

@@ -8,7 +8,6 @@ import functools
 import inspect
 import types
 import warnings
-import weakref
 
 import numpy as np
 import pytest
@@ -124,16 +123,6 @@ def test_module_lists_from_the_end():
     torch.testing.assert_close(whole(model)(X), model(X))
 
 
-def test_weak_references():
-    layer = torch.nn.Linear(3, 3)
-    reference = weakref.ref(layer)
-    compiled = torch.compile(lambda x: x if reference() is None else reference()(x))
-    torch.testing.assert_close(compiled(X), layer(X))
-    assert not counters["graph_break"]
-    del layer
-    assert compiled(X).tolist() == [0, 1, 2]
-
-
 def test_context_variables():
     compiled = torch.compile(lambda x: x * VARIABLE.get() + EMPTY.get(10), fullgraph=True)
     assert compiled(X).tolist() == [10, 12, 14]
@@ -212,6 +201,79 @@ def test_dicts_of_objects_after_writes():
 
     got, before, has, after = whole(f)(X)
     assert got.tolist() == [2, 3, 4] and before == {"b": 2, "seen": (3,)} and not has and after is config.__dict__ and after == {"b": 2}
+
+
+class Processors(list):
+    """Functions that are applied in order."""
+
+    scale = 2
+
+    def __call__(self, x):
+        for each in self:
+            x = each(x)
+        return x * self.scale
+
+    def add_twice(self, each):
+        self.append(each)
+        self.append(each)
+
+
+class Noting(Processors):
+    """A list whose writes are counted."""
+
+    writes = 0
+
+    def __setitem__(self, index, value):
+        self.writes += 1
+        super().__setitem__(index, value)
+
+    def append(self, value):
+        self.writes += 1
+        super().append(value)
+
+
+@pytest.mark.parametrize("cls", [Processors, Noting])
+def test_objects_of_subclasses_of_list(cls):
+    processors, reference = cls([torch.sin]), cls([torch.sin])
+
+    def f(x, processors):
+        y = processors(x) + len(processors)
+        if len(processors) < 4:
+            processors.add_twice(torch.cos)
+            processors[0] = torch.neg
+        return y, processors, processors[-1] is torch.cos, processors[:1]
+
+    compiled = whole(f)
+    for _ in range(3):
+        got, want = compiled(X, processors), f(X, reference)
+        torch.testing.assert_close(got[0], want[0])
+        assert got[1] is processors and got[2:] == want[2:] and type(got[3]) is list
+        assert list(processors) == list(reference) and vars(processors) == vars(reference)
+    processors.pop()
+    reference.pop()
+    torch.testing.assert_close(compiled(X, processors)[0], f(X, reference)[0])
+
+
+LAYERS = {torch.nn.Linear, torch.nn.ReLU}
+
+
+def test_sets_of_classes_and_annotations():
+    import typing
+
+    def f(x, layer):
+        def inner(a: typing.Optional[typing.Callable[[int], int]], b: dict[str, int], c: int | None = None) -> list[int]:  # noqa: UP045, UP006
+            return a
+
+        values = [3, 1]
+        try:
+            at = values.index(7)
+        except ValueError as e:
+            at = str(e)
+        return inner(x, 1) + (type(layer) in LAYERS), at, frozenset([torch.nn.ReLU]) & LAYERS
+
+    got, at, common = whole(f)(X, torch.nn.Linear(2, 2))
+    assert got.tolist() == [1, 2, 3] and at == "7 is not in list" and common == {torch.nn.ReLU}
+    assert whole(f)(X, torch.nn.Identity())[0].tolist() == [0, 1, 2]
 
 
 class Point(collections.namedtuple("Point", "x y")):  # noqa: SLOT002

@@ -7,6 +7,8 @@ import pytest
 import teletensor as torch
 from teletensor._dynamo.exc import Unsupported
 
+from . import asserts
+
 F = torch.nn.functional
 X = [[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]]
 V = [3, 1, 1, 2]
@@ -42,7 +44,8 @@ FUNCTIONS = [
     lambda x, v: x[x.sum(1) > 3, None, :], lambda x, v: torch.bincount(v, minlength=6), lambda x, v: v.bincount(),
     lambda x, v: torch.unique(v), lambda x, v: torch.unique(v, return_inverse=True, return_counts=True),
     lambda x, v: torch.unique_consecutive(v), lambda x, v: v.unique(), lambda x, v: x.sum().item(), lambda x, v: int(v[0]),
-    lambda x, v: float(x.sum()), lambda x, v: v.tolist(), lambda x, v: torch.zeros(v[0].item()), lambda x, v: x[: v[1].item()],
+    lambda x, v: float(x.sum()), lambda x, v: v.tolist(),
+    lambda x, v: x[:, :2].tolist(), lambda x, v: v[0].tolist(), lambda x, v: torch.zeros(v[0].item()), lambda x, v: x[: v[1].item()],
     lambda x, v: torch.arange(v.max().item()), lambda x, v: torch.zeros(int(v.max()) + 1).scatter_add_(0, v, torch.ones(4)),
     lambda x, v: torch.repeat_interleave(v, v), lambda x, v: x.repeat_interleave(v[:3], dim=1), lambda x, v: len(v.nonzero()),
     lambda x, v: x[x > 0].shape[0], lambda x, v: x / x.sum().item(), lambda x, v: (x > 0).any().item(),
@@ -103,6 +106,23 @@ def test_decisions_by_values_raise(function):
     with pytest.raises(Unsupported):
         torch.compile(function, fullgraph=True)(torch.tensor(X))
     same(torch.compile(function)(torch.tensor(X)), function(torch.tensor(X)))
+
+
+def test_assert_statements():
+    f = asserts.of_values
+    compiled = torch.compile(f, fullgraph=True)
+    x = torch.tensor(X)
+    same(compiled(x), f(x))
+    for function in (f, compiled):
+        with pytest.raises(AssertionError, match="^negative$"):
+            function(-x)
+        with pytest.raises(AssertionError, match="^negative$"):
+            function(x * torch.nan)
+    same(compiled(x), f(x))
+    with pytest.raises(Unsupported):
+        torch.compile(asserts.of_values_with_sizes, fullgraph=True)(x)
+    with pytest.raises(AssertionError, match="^negative, of .*2, 3"):
+        torch.compile(asserts.of_values_with_sizes)(-x)
 
 
 def test_without_fullgraph_the_graph_ends():
