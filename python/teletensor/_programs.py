@@ -202,11 +202,15 @@ def trace(fn: Callable, *args: Any, **kwargs: Any) -> TracedProgram:
         raise error from first
 
 
-def trace_sizes(fn: Callable, tensors: list[_C.Tensor], constant: bool | list[tuple[int, int]]) -> TracedProgram:
-    """trace() of a function of tensors of which the sizes `constant`, as (tensor, dimension), or all, are numbers."""
+def trace_sizes(fn: Callable, tensors: list[_C.Tensor], constant: bool | list[tuple[int, int]], name: str) -> TracedProgram:
+    """trace() of a function of tensors of which the sizes `constant`, as (tensor, dimension), or all, are numbers.
+
+    Args:
+        name: of the Program.
+    """
     leaves, spec = pytree.tree_flatten((tuple(tensors), {}))
     with _trace_runs.without_hooks():
-        return _traced_with(_C.ProgramTrace(tensors, constant), fn, leaves, spec)
+        return _traced_with(_C.ProgramTrace(tensors, constant), fn, leaves, spec, name)
 
 
 def _static_sizes(tensors: list[_C.Tensor]) -> list[tuple[int, int]]:
@@ -218,9 +222,11 @@ def _static_sizes(tensors: list[_C.Tensor]) -> list[tuple[int, int]]:
     return static
 
 
-def _traced_with(tracing: _C.ProgramTrace, fn: Callable, leaves: list[Any], spec: pytree.TreeSpec) -> TracedProgram:
+def _traced_with(
+    tracing: _C.ProgramTrace, fn: Callable, leaves: list[Any], spec: pytree.TreeSpec, name: str | None = None
+) -> TracedProgram:
     constants = [_TENSOR if isinstance(leaf, _C.Tensor) else leaf for leaf in leaves]
-    name = getattr(fn, "__name__", type(fn).__name__)
+    name = name or getattr(fn, "__name__", type(fn).__name__)
     try:
         inputs = iter(tracing.inputs)
         stand_ins = [next(inputs) if constant is _TENSOR else constant for constant in constants]

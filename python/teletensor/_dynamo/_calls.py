@@ -14,7 +14,7 @@ from .. import _C
 from .._C import Tensor
 from ..nn import Module
 from . import _marks
-from ._attributes import MISSING, is_python_class, lookup, raise_
+from ._attributes import MISSING, PACKAGE, is_python_class, lookup, raise_
 from ._introspection import reason_to_run_plainly, sees_frames_of_callers
 from ._numpy_numbers import is_function_of_numbers
 from ._source import CALL, CHECK_IS, constant
@@ -193,6 +193,10 @@ class Calls:
         self.depth += 1
         try:
             return frame.run()
+        except Break as e:
+            if not e.where and not frame.code.co_filename.startswith(PACKAGE):
+                e.where = f"{frame.code.co_filename}:{frame.line} in {frame.code.co_name}"
+            raise
         finally:
             self.depth -= 1
 

@@ -38,7 +38,7 @@ from ._capture_store import Results, Warned
 from ._codegen import Code
 from ._comparisons import Comparisons
 from ._control import Control
-from ._entries import Entry, Failed, GraphBreak
+from ._entries import Entry, Failed, GraphBreak, program_name
 from ._fingerprints import CannotCheck
 from ._frames import Frame, Returned, instructions_of
 from ._introspection import reason_to_run_plainly
@@ -490,7 +490,7 @@ class Capture:
                         raise Failed(str(e)) from None
                     reason = _reason(e)
                     ex = self.ex
-                    where, stack = ex.where(), ex.stack_text()
+                    where, stack = isinstance(e, Break) and e.where or ex.where(), ex.stack_text()
                     if stop_at is not None or self.frame is None:
                         raise Failed(f"{reason} ({where})") from None
                     broken, stop_at = GraphBreak(reason, where, (stack,)), self.group
@@ -549,11 +549,13 @@ class Capture:
             ex.graph.output(tuple(nodes))
             make = LateGraphModule if self.options.reads_nodes else GraphModule
             module = make(ex.modules, ex.graph, "GraphModule")
+            module._function_name = program_name(self.entry, self.slots)
             inputs = [v.original for v in [*ex.inputs, *ex.computed]]
             if ex.trace is not None:
                 ex.trace.stop()
             set_mode_state(ex.modes_at_start or before)
             graph, made = self.options.compile_graph(module, inputs, ex)
+            code.namespace["program"] = getattr(made, "program", None)  # while it exists, stats() knows the Program's name
         code.namespace["set_modes"] = change_modes
         steps = [(*b[:-1], b[-1] - a[-1]) if a != b else None for a, b in ((before, start), (start, modes))]  # regions relative
         function, source = code.compile(graph, text, steps, result is not None, self.entry.code.co_name)

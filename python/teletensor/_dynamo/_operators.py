@@ -15,7 +15,7 @@ from . import _deques
 from ._attributes import MISSING, lookup, raise_
 from ._comparisons import fold
 from ._source import constant
-from ._symbols import is_symbolic_operand
+from ._symbols import is_symbolic_operand, unbacked_dims
 from ._values import (
     Break,
     BuiltinMethod,
@@ -284,6 +284,8 @@ class Operators:
         if isinstance(value, (SequenceValue, DictValue, SetValue, DequeValue)):
             return len(value.items) > 0
         if isinstance(value, TensorValue):
+            if not value.is_unbacked and not unbacked_dims(value) and value.example.numel() > 1:
+                raise Break("the truth of a tensor with more than one value, which is ambiguous")
             raise Break("data-dependent control flow: the truth of a tensor")
         if isinstance(value, ObjectValue):
             result = self.call_method_named(value, "__bool__", [])

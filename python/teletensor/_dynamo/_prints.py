@@ -66,7 +66,7 @@ def _part(ex: Any, value: Value) -> Value:
 @handles(print)
 def _print(ex, args, kwargs):
     if print not in config.reorderable_logging_functions:
-        raise Break("a call of a builtin function with effects outside of the graph")
+        raise Break("print(), which torch._dynamo.config.reorderable_logging_functions does not contain")
     if set(kwargs) - {"sep", "end", "flush", "file"} or ex.has_bodies():
         raise Break("print() gets wrong arguments, or is in a function that an operator calls")
     if ex.has_custom_calls:

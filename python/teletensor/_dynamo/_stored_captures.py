@@ -25,6 +25,7 @@ from .._version import __version__
 from ..nn import Module
 from ..nn.parameter import Parameter
 from . import _marks, config
+from ._entries import program_name
 from ._fingerprints import CannotCheck, Fingerprints, blake2b, digest, has_builtins, module_of, namespace, resolve
 from ._logs import any_enabled as any_log_is_enabled
 from ._logs import counters
@@ -310,7 +311,7 @@ def _maker(shape: Any) -> Callable[[tuple], Any]:
     raise CannotCheck("a stored result")
 
 
-def _use(data: bytes, slots: tuple, prints: Fingerprints, state: Any) -> Stored:
+def _use(data: bytes, slots: tuple, prints: Fingerprints, state: Any, name: str) -> Stored:
     """Raises CannotCheck if the capture is not right for the call."""
     sections = unpack(data)
     if sections is None:
@@ -353,7 +354,7 @@ def _use(data: bytes, slots: tuple, prints: Fingerprints, state: Any) -> Stored:
     state.history.restore(header["sizes"], header["numbers"])
     counters["stats"]["unique_graphs"] += 1
     counters["stats"]["calls_captured"] += header["calls"]
-    return Stored(guards, function, Texts(texts), NamedProgram(program, "_call_nodes"))
+    return Stored(guards, function, Texts(texts), NamedProgram(program, name))
 
 
 def find(entry: Any, slots: tuple, state: Any) -> Stored | None:
@@ -367,7 +368,7 @@ def find(entry: Any, slots: tuple, state: Any) -> Stored | None:
         try:
             with open(path, "rb") as file:  # noqa: PTH123
                 data = file.read(MAX_FILE + 1)
-            stored = _use(data, slots, prints, state)
+            stored = _use(data, slots, prints, state, program_name(entry, slots))
         except Exception as e:  # noqa: BLE001 - whatever is wrong with a file, the function can be captured
             reason = str(e) if isinstance(e, CannotCheck) else f"{type(e).__name__}: {e}"
             counters[NAME][f"not used: {reason}"] += 1

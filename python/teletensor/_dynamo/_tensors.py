@@ -547,7 +547,8 @@ class Tensors:
         is_captured = config.capture_scalar_outputs or self.is_whole
         return is_captured and not value.example.dtype.is_complex and value.example.numel() == 1
 
-    def _are_sizes(self, args: list[Value]) -> bool:
+    def are_sizes(self, args: list[Value]) -> bool:
+        """Whether legacy constructors take the arguments as sizes."""
         values = [self.real(a) for a in args]
         if len(values) == 1 and isinstance(values[0], SequenceValue):
             return values[0].cls is _C.Size
@@ -603,6 +604,8 @@ class Tensors:
         if name == "item" and not args and not kwargs and self.can_keep_item(value):
             # The number is read after the graph, which may write to the tensor.
             return ItemValue(self.call_in_graph("call_method", "clone", [self.call_in_graph("call_method", "detach", [value])]), value)
+        if name == "item" and not value.is_unbacked and not unbacked_dims(value) and value.example.numel() != 1:
+            raise Break(f"RuntimeError: a Tensor with {value.example.numel()} elements cannot be converted to Scalar")
         if name == "register_hook" and len(args) + len(kwargs) == 1:
             try:
                 return self.register_hook(value, [*args, *kwargs.values()][0])
@@ -610,7 +613,7 @@ class Tensors:
                 if self._is_used(value):
                     raise NeedsPlainRun(str(e)) from None
                 raise
-        if name == "new" and args and not kwargs and self._are_sizes(args):
+        if name == "new" and args and not kwargs and self.are_sizes(args):
             return self.call_in_graph("call_method", "new_empty", [value, *args])
         if name == "tolist" and not args and not kwargs and (found := self._list_of_items(value)) is not None:
             return found

@@ -331,8 +331,11 @@ def _selected(ex: Any, example: Any, index: Value) -> Any:
     for part in parts:
         if isinstance(part, TensorValue) and part.example.dtype == _C.bool:
             dims = part.example.dim()
-            if dims == 0 or part.example.shape != example.shape[dim : dim + dims]:
+            if dims == 0:
                 return None
+            if part.example.shape != example.shape[dim : dim + dims]:
+                mask, of = list(part.example.shape), list(example.shape)
+                raise Break(f"IndexError: The shape of the mask {mask} at index {dim} does not match the shape of the indexed tensor {of}")
             places += [_indices(example)] * dims  # a mask selects as the indices of its elements do
             dim += dims
             continue

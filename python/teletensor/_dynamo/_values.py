@@ -16,7 +16,13 @@ serials = itertools.count()
 
 
 class Break(Exception):  # noqa: N818 - ends the execution of a frame, not an error
-    """The graph ends: the executor does not know what the next instruction does, or it cannot be part of a graph."""
+    """The graph ends: the executor does not know what the next instruction does, or it cannot be part of a graph.
+
+    Attributes:
+        where: the user's line, if it is in a function that the frame calls.
+    """
+
+    where = ""
 
 
 class NeedsFrame(Break):

@@ -85,7 +85,7 @@ class GraphProgram:
             self.reason_against = _reason_against(self.program, gm, self._has_steps)
 
     def _trace(self, inputs: Sequence[Any]) -> TracedProgram:
-        return trace_sizes(self._call, self.tensors(inputs), self._constant)
+        return trace_sizes(self._call, self.tensors(inputs), self._constant, getattr(self.gm, "_function_name", "forward"))
 
     def tensors(self, inputs: Sequence[Any]) -> list[Tensor]:
         """The inputs of the Program."""

@@ -298,3 +298,25 @@ def test_named_tuples_and_ordered_dicts():
     got, made, *shapes = whole(f)(X)
     assert got.tolist() == [0, 2, 4] and type(made) is collections.OrderedDict and list(made) == ["b", "a"]
     assert shapes == [(2, 3), (3,)]
+
+
+def test_legacy_constructors_of_tensors():
+    def f(x):
+        made = torch.Tensor([1, 2, 3]) + x, torch.FloatTensor([[1.0], [2]]), torch.LongTensor([0, 1]), torch.DoubleTensor([x.shape[0]])
+        return *made, torch.Tensor(2, x.shape[0]).shape, torch.Tensor(x.shape).dtype
+
+    want, got = f(X), whole(f)(X)
+    for a, b in zip(got[:4], want[:4], strict=True):
+        torch.testing.assert_close(a, b)
+    assert got[4:] == want[4:]
+    with pytest.raises(Unsupported):
+        whole(lambda x: torch.Tensor([x.sum(), 1.0]))(X)
+    assert torch.compile(lambda x: torch.Tensor([x.sum(), 1.0]))(X).tolist() == [3, 1]
+
+
+def test_distributions():
+    def f(x):
+        normal, categorical = torch.distributions.Normal(x, torch.ones_like(x)), torch.distributions.Categorical(logits=x)
+        return normal.log_prob(x * 2), categorical.log_prob(torch.tensor(1)), normal.entropy()
+
+    torch.testing.assert_close(whole(f)(X), f(X))

@@ -128,3 +128,32 @@ def test_assert_statements():
 def test_without_fullgraph_the_graph_ends():
     counts = torch._dynamo.explain(lambda x: x[x > 0] * 2)(torch.tensor(X))
     assert counts.graph_break_count == 1
+
+
+class Inner(torch.nn.Module):
+    """A layer whose graph ends."""
+
+    def forward(self, x):
+        return x * len(str(x))
+
+
+def test_the_line_of_a_break_is_that_of_the_inner_function():
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3), Inner())
+    line = Inner.forward.__code__.co_firstlineno + 1
+    with pytest.raises(Unsupported, match=rf"test_whole_graphs.py:{line} in forward"):
+        torch.compile(model, fullgraph=True)(torch.tensor(X))
+    with pytest.raises(Unsupported, match="more than one value"):
+        torch.compile(lambda x: x if x else 2, fullgraph=True)(torch.tensor(X))
+
+
+def test_programs_have_the_names_of_functions_and_classes():
+    def doubled(x):
+        return x * 2 + 1
+
+    function, model = torch.compile(doubled), torch.compile(torch.nn.Sequential(torch.nn.Linear(3, 3)))
+    other = torch.nn.ReLU()
+    other.compile()
+    before = len(torch.compiler.stats())
+    function(torch.ones(4)), model(torch.ones(3)), other(torch.ones(5))
+    names = [each.name.rpartition(".")[2] for each in torch.compiler.stats()[before:]]
+    assert names == ["doubled", "Sequential", "ReLU"]
