@@ -42,7 +42,7 @@ class SymBool:
         if sign in RELATIONS and any(type(v) is float for v in operands):
             operands = tuple(v.as_float() if hasattr(type(v), "as_float") else _float_of(v) for v in operands)
         made.sign, made.operands = sign, operands
-        made.value = bool((RELATIONS.get(sign) or LOGIC[sign])(*map(_hint, operands)))
+        made.value = bool((RELATIONS.get(sign) or LOGIC[sign])(*map(hint, operands)))
         return made
 
     def comparisons(self) -> Iterator[SymBool]:
@@ -59,7 +59,7 @@ class SymBool:
             return _decided(self.sign, *self.operands)
         if self.sign in ("and", "or"):  # one operand may determine the outcome
             decisive = self.sign == "or"
-            first, second = sorted(self.operands, key=lambda v: _hint(v) is not decisive)
+            first, second = sorted(self.operands, key=lambda v: hint(v) is not decisive)
             return decisive if bool(first) is decisive else bool(second)
         return bool(LOGIC[self.sign](*map(bool, self.operands)))
 
@@ -91,7 +91,7 @@ class SymBool:
     def __sym_not__(self) -> SymBool:
         if self.sign in ("and", "or"):
             return SymBool.of("or" if self.sign == "and" else "and", *map(negated, self.operands))
-        is_ordered = self.sign in ("<", "<=", ">", ">=") and any(type(_hint(v)) is float for v in self.operands)
+        is_ordered = self.sign in ("<", "<=", ">", ">=") and any(type(hint(v)) is float for v in self.operands)
         if self.sign == "not" or is_ordered:  # no opposite relation for nan
             return self.operands[0] if self.sign == "not" else SymBool.of("not", self)
         return SymBool.of(_NEGATED[self.sign], *self.operands)
@@ -155,8 +155,8 @@ def negated(value: Any) -> Any:
     return value.__sym_not__() if type(value) is SymBool else not value
 
 
-def _hint(value: Any) -> Any:
-    """A number or bool of the example, of which no run is required."""
+def hint(value: Any) -> Any:
+    """A number or bool as it is for the example, of which no run is required."""
     if type(value) is SymInt:
         return _C.peek_symbolic_int(value)
     return value.plain() if hasattr(type(value), "plain") else getattr(value, "value", value)

@@ -165,7 +165,7 @@ class Indexer {
     } else if (is_symbolic(item)) {
       view(op_id::kSelect, {Arg(dim_), Arg(marked_int(item))});
     } else {
-      Py_ssize_t i = PyNumber_AsSsize_t(item, PyExc_IndexError);
+      Py_ssize_t i = PyNumber_AsSsize_t(Owned(peeked(item)).get(), PyExc_IndexError);
       if (i == -1 && PyErr_Occurred()) throw PythonErrorSet();
       select(i);
     }
@@ -191,7 +191,7 @@ class Indexer {
   static int64_t bound(PyObject* o, int64_t otherwise) {
     if (o == Py_None) return otherwise;
     if (is_symbolic(o)) return marked_int(o);
-    const Py_ssize_t number = PyNumber_AsSsize_t(o, nullptr);  // bounds beyond 64 bits are clipped
+    const Py_ssize_t number = PyNumber_AsSsize_t(Owned(peeked(o)).get(), nullptr);  // bounds beyond 64 bits are clipped
     if (number == -1 && PyErr_Occurred()) throw PythonErrorSet();
     return number;
   }
@@ -209,6 +209,13 @@ class Indexer {
     const bool is_traced = client::ProgramTrace::of_tensor(*result_.view) != nullptr;
     if (is_traced || is_symbolic(bounds->start) || is_symbolic(bounds->stop)) [[unlikely]]
       return traced_slice(*bounds);
+    Owned known;
+    if (is_recorded_size(bounds->start) || is_recorded_size(bounds->stop) || is_recorded_size(bounds->step))
+        [[unlikely]] {
+      const Owned first(peeked(bounds->start)), end(peeked(bounds->stop)), stride(peeked(bounds->step));
+      known = Owned(throw_if_null(PySlice_New(first.get(), end.get(), stride.get())));
+      item = known.get();
+    }
     Py_ssize_t start = 0, stop = 0, step = 0;
     if (PySlice_Unpack(item, &start, &stop, &step) < 0) throw PythonErrorSet();
     check(ErrorKind::kValue, step > 0, "step must be greater than zero");

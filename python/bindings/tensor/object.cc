@@ -66,7 +66,7 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
     client::Session& session = current_session();
     PyObject* given = count == 1 && is_size(first) ? first : args;
     absl::InlinedVector<int64_t, 6> sizes;
-    if (count > 1 || given == first || !first || PyLong_Check(first)) {
+    if (count > 1 || given == first || !first || PyLong_Check(first) || is_recorded_size(first)) {
       check(ErrorKind::kType, ints_from(given, &sizes, /*for_call=*/true),
             "Tensor(): expected a tensor, data, or sizes as ints");
       if (!first) sizes.push_back(0);

@@ -283,8 +283,8 @@ class Binder {
                arg->kind < Arg::Kind::kFloat &&
                (*arg = Arg(arg->scalar().is_beyond_int() ? too_large() : arg->integer), true);
       case ParamType::kBool:
-        return (PyBool_Check(value) || (PyLong_Check(value) && !strict_)) &&
-               (*arg = Arg(PyObject_IsTrue(value) == 1), true);
+        return (PyBool_Check(value) || ((PyLong_Check(value) || is_recorded_size(value)) && !strict_)) &&
+               (*arg = Arg(is_true(value)), true);
       case ParamType::kInts: return set_ints(p, value, arg);
       case ParamType::kFloats: return set_floats(p, value, arg);
       case ParamType::kString: return set_string(value, arg);
@@ -292,6 +292,12 @@ class Binder {
       case ParamType::kDevice: *arg = Arg(checked_device(device_from(value), out_->any_session())); return true;
     }
     return false;
+  }
+
+  static bool is_true(PyObject* value) {
+    const int outcome = PyObject_IsTrue(value);
+    if (outcome < 0) throw PythonErrorSet();
+    return outcome == 1;
   }
 
   [[noreturn]] static int64_t too_large() {
@@ -440,10 +446,16 @@ bool plain_number(PyObject* o, Arg* out) {
 bool argument_number(PyObject* o, Arg* out) {
   if (is_symbolic(o)) [[unlikely]]
     return *out = Arg(marked_int(o)), true;
+  if (is_recorded_size(o)) [[unlikely]]
+    return plain_number(Owned(peeked(o)).get(), out);
   return plain_number(o, out);
 }
 
-int64_t argument_int(PyObject* o) { return is_symbolic(o) ? marked_int(o) : int_from(o); }
+int64_t argument_int(PyObject* o) {
+  if (PyLong_CheckExact(o)) [[likely]]
+    return int_from(o);
+  return is_symbolic(o) ? marked_int(o) : int_from(Owned(peeked(o)).get());
+}
 
 bool ints_from(PyObject* o, absl::InlinedVector<int64_t, 6>* out, bool for_call) {
   if (is_tensor(o) || PyUnicode_Check(o)) return false;

@@ -62,11 +62,11 @@ bool is_dtype(PyObject* o);
 PyObject* dtype_object(DType t);  // borrowed reference
 
 // Converts a sequence of ints (tuple, list, Size). `for_call`: for the arguments of a call, of which a SymInt is a mark
-// (symbolic_int.h).
+// and a recorded size an int (symbolic_int.h).
 bool ints_from(PyObject* o, absl::InlinedVector<int64_t, 6>* out, bool for_call = false);
-// An int, or the mark of a SymInt. Throws like int_from().
+// An int, a recorded size, or the mark of a SymInt. Throws like int_from().
 int64_t argument_int(PyObject* o);
-// Like plain_number(), but also the mark of a SymInt.
+// Like plain_number(), but also a recorded size, or the mark of a SymInt.
 bool argument_number(PyObject* o, Arg* out);
 // Converts an int or an object with __index__. Throws PythonErrorSet (TypeError) for other objects, Error
 // (RuntimeError) for values beyond 64 bits.

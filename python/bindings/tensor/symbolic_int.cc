@@ -29,6 +29,8 @@ PyObject* float_maker = nullptr;
 // SymBool, whose method `of` returns the comparison of an operator's sign and its operands; null until the package has
 // set it.
 PyObject* bool_type = nullptr;
+// RecordedSize, whose attribute `value` is an int; null until the package has set it.
+PyObject* recorded_size_type = nullptr;
 
 const Number& number_of(PyObject* o) { return reinterpret_cast<SymbolicInt*>(o)->number; }
 
@@ -223,6 +225,11 @@ PyObject* set_bool_type(PyObject*, PyObject* type) {
   Py_RETURN_NONE;
 }
 
+PyObject* set_recorded_size_type(PyObject*, PyObject* type) {
+  Py_XSETREF(recorded_size_type, Py_NewRef(type));
+  Py_RETURN_NONE;
+}
+
 Py_hash_t hash(PyObject* o) noexcept {
   return guard([&] { return PyObject_Hash(Owned(plain(o)).get()); }, Py_hash_t{-1});
 }
@@ -252,6 +259,23 @@ PyObject* reduce(PyObject* o, PyObject*) noexcept {
   return guard([&] { return Py_BuildValue("O(N)", &PyLong_Type, plain(o)); });
 }
 
+// Adds ComputedInt. A class statement cannot make it, because objects of its bases have different layouts; it has none.
+bool add_computed_int(PyObject* module) {
+  static PyType_Slot slots[] = {
+      {Py_tp_doc, const_cast<char*>("A subclass of int and SymInt without instances: the __class__ of numbers that "
+                                    "isinstance() accepts as both, and C code as neither.")},
+      {0, nullptr}};
+  PyType_Spec spec{"teletensor.ComputedInt", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  const Owned made(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(&PyLong_Type)));
+  if (!made) return false;
+  auto* const type = reinterpret_cast<PyTypeObject*>(made.get());
+  PyObject* const order = PyTuple_Pack(4, type, &PyLong_Type, symbolic_type, &PyBaseObject_Type);
+  if (order == nullptr) return false;
+  Py_SETREF(type->tp_mro, order);
+  PyType_Modified(type);
+  return PyModule_AddType(module, type) == 0;
+}
+
 }  // namespace
 
 bool is_symbolic(PyObject* o) { return Py_TYPE(o) == symbolic_type; }
@@ -269,6 +293,12 @@ PyObject* decided(PyObject* o) {
 bool is_bool(PyObject* o) { return PyBool_Check(o) || is_symbolic_bool(o); }
 
 int64_t marked_int(PyObject* o) { return number_of(o).mark(); }
+
+bool is_recorded_size(PyObject* o) { return reinterpret_cast<PyObject*>(Py_TYPE(o)) == recorded_size_type; }
+
+PyObject* peeked(PyObject* o) {
+  return is_recorded_size(o) ? throw_if_null(PyObject_GetAttrString(o, "value")) : Py_NewRef(o);
+}
 
 PyObject* number_object(const Number& number) {
   if (number.is_constant()) return throw_if_null(PyLong_FromLongLong(number.value()));
@@ -347,9 +377,12 @@ bool init_symbolic_int(PyObject* module) {
        "The outcome of the relation of a sign, such as '<', of two ints or SymInts, which runs are required to have."},
       {"set_symbolic_bool_type", set_bool_type, METH_O,
        "Sets SymBool, whose method of() returns the comparison of a relation's sign and two operands."},
+      {"set_recorded_size_type", set_recorded_size_type, METH_O,
+       "Sets the class of the sizes of recordings, which calls accept as ints: their attribute `value` is the int."},
       {}};
   symbolic_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  return symbolic_type && PyModule_AddType(module, symbolic_type) == 0 && PyModule_AddFunctions(module, functions) == 0;
+  return symbolic_type && PyModule_AddType(module, symbolic_type) == 0 && add_computed_int(module) &&
+         PyModule_AddFunctions(module, functions) == 0;
 }
 
 }  // namespace tt::python

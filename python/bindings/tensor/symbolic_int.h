@@ -25,6 +25,12 @@ PyObject* decided(PyObject* o);
 bool is_bool(PyObject* o);
 // Requires is_symbolic(o). The number that stands for it among the arguments of a call. Throws Error.
 int64_t marked_int(PyObject* o);
+// Whether an object is a size of a recording (python/teletensor/fx/experimental/_sizes.py): no int, but an argument of
+// calls, for which the recording finds the expression.
+bool is_recorded_size(PyObject* o);
+// The int that a recorded size is in the recording, of which no run is required; any other object itself. New
+// reference; throws Error.
+PyObject* peeked(PyObject* o);
 // An int or a SymInt. New reference.
 PyObject* number_object(const client::ProgramTrace::Number& number);
 // The sizes of a tensor of `trace`, as a Size. New reference; throws Error.

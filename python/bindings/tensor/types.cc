@@ -222,7 +222,7 @@ PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
   if (!self) return nullptr;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self.get()); ++i) {
     PyObject* item = PyTuple_GET_ITEM(self.get(), i);
-    if (PyLong_Check(item) || is_symbolic(item) || is_nested_int(item)) continue;
+    if (PyLong_Check(item) || is_symbolic(item) || is_recorded_size(item) || is_nested_int(item)) continue;
     if (!PyIndex_Check(item) || PySequence_Check(item)) {
       return PyErr_Format(PyExc_TypeError, "torch.Size() takes an iterable of 'int' (item %zd is '%s')", i,
                           Py_TYPE(item)->tp_name);
@@ -237,7 +237,8 @@ PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
 PyObject* size_numel(PyObject* self, PyObject*) {
   return guard([&]() -> PyObject* {
     PyObject** const items = PySequence_Fast_ITEMS(self);
-    if (std::any_of(items, items + PyTuple_GET_SIZE(self), is_symbolic)) [[unlikely]] {
+    const auto is_computed = [](PyObject* item) { return is_symbolic(item) || is_recorded_size(item); };
+    if (std::any_of(items, items + PyTuple_GET_SIZE(self), is_computed)) [[unlikely]] {
       Owned product(throw_if_null(PyLong_FromLong(1)));
       for (PyObject* item : absl::MakeSpan(items, static_cast<size_t>(PyTuple_GET_SIZE(self))))
         product = Owned(throw_if_null(PyNumber_Multiply(product.get(), item)));

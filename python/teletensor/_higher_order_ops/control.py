@@ -7,7 +7,7 @@ from typing import Any
 
 from .._C import Tensor, torch
 from .._grad_mode import set_grad_enabled
-from .._symbolic_bool import SymBool
+from .._symbolic_bool import SymBool, hint
 from ..utils import _pytree as pytree
 from ._operator import HigherOrderOperator
 
@@ -113,7 +113,7 @@ def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: boo
     dim = dim % leaves[0].dim() if leaves[0].dim() else dim
     rows = [x.movedim(dim, 0) for x in leaves]
     rows = [x.flip(0) for x in rows] if reverse else rows
-    if len({int.__add__(x.size(0), 0) for x in rows}) > 1 or int.__add__(rows[0].size(0), 0) == 0:
+    if len({hint(x.size(0)) for x in rows}) > 1 or hint(rows[0].size(0)) == 0:
         raise RuntimeError(f"[scan] expected the same size, at least 1, along dim {dim}, got {[tuple(x.shape) for x in leaves]}")
     specs: list[Any] = []
 
@@ -145,7 +145,7 @@ def map(f: Callable, xs: Any, *args: Any) -> Any:  # noqa: A001 - PyTorch's name
     rest, args_spec = pytree.tree_flatten(args)
     if not leaves or not all(isinstance(x, Tensor) and x.dim() for x in leaves):
         raise RuntimeError("[map] expected xs to contain tensors with at least one dimension")
-    if len({int.__add__(x.size(0), 0) for x in leaves}) > 1 or int.__add__(leaves[0].size(0), 0) == 0:
+    if len({hint(x.size(0)) for x in leaves}) > 1 or hint(leaves[0].size(0)) == 0:
         raise RuntimeError(f"[map] expected the same first size, at least 1, got {[tuple(x.shape) for x in leaves]}")
     specs: list[Any] = []
 

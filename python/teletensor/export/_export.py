@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from .. import _C
 from .._C import Tensor
 from .._symbolic_bool import SymBool
-from ..fx.experimental._code_constants import CodeConstants
 from ..fx.experimental._large_sizes import large_captures
 from ..fx.experimental._merge import (
     StructureError,
@@ -19,7 +18,6 @@ from ..fx.experimental._merge import (
     points_near_constants,
     sample_points,
     violated_guards,
-    within_ranges,
 )
 from ..fx.experimental._recording import DynamicSizesError, with_plain_numbers
 from ..fx.experimental._regions import without_mode_changes
@@ -100,12 +98,8 @@ class Attempt:
             return self._capture({}, True), {}
         names = ", ".join(s.name for s in self.symbols)
         points = sample_points(self.symbols, 2)
-        constants = CodeConstants()
-        with constants.collected():
-            first = self._capture(points[0], True)
+        first = self._capture(points[0], True)
         captures = [first]
-        near = constants.points(points[0], first.recording.log, len(first.recording.graph.nodes))
-        points += [p for p in within_ranges(near, self.symbols) if p not in points]
         points += [p for p in points_near_constants(self.symbols, first.recording.log, 2) if p not in points]
         for point in points[1:]:
             try:

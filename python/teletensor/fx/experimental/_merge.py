@@ -33,6 +33,8 @@ from ._sizes import (
 )
 from ._unbacked_checks import function_of
 
+_LARGEST_SIZE = 2**63 - 1  # of a dimension
+
 
 class Captured:
     """A recorded call.
@@ -480,18 +482,26 @@ def violated_guards(
     return list({g.text: g for g in found}.values())
 
 
+def drop_certain_guards(captures: list[Captured], samples: list[dict[str, int]], ranges: dict[str, tuple[int, int | None]]) -> None:
+    """Removes the first recording's guards of floats that hold for all sizes within the ranges, such as `1.0 / n <= 1.0`."""
+    guards = captures[0].recording.log.guards
+    rows = list(zip(*(c.recording.log.guards for c in captures)))
+    certain = [bool(row[0].operands) and row[0].relation != "constant" and _float_holds(row, samples, ranges) for row in rows]
+    guards[: len(rows)] = [g for g, drop in zip(guards, certain) if not drop]
+
+
 def _float_holds(row: tuple[Any, ...], samples: list[dict[str, int]], ranges: dict[str, tuple[int, int | None]]) -> bool:
     """Whether a comparison of floats has its outcome for all sizes within the ranges."""
     columns = list(zip(*(g.operands for g in row)))
-    if any(g.relation != row[0].relation for g in row) or any(len({text_of(v) for v in column}) > 1 for column in columns):
+    if len({(g.relation, g.outcome) for g in row}) > 1 or any(len({text_of(v) for v in column}) > 1 for column in columns):
         return False
-
     sides = [_bounds(column, samples, ranges) for column in columns]
     return holds_between(row[0].relation, row[0].outcome, *sides)
 
 
 def _bounds(column: Any, samples: list[dict[str, int]], ranges: dict[str, tuple[int, int | None]]) -> tuple[float, float]:
     """Bounds within the ranges of a number that was computed in the same way in all recordings."""
+    ranges = {name: (low, _LARGEST_SIZE if high is None else high) for name, (low, high) in ranges.items()}
 
     def of_ints(values: tuple[int, ...]) -> tuple[float, float]:
         found = fitted(values, samples)

@@ -1,16 +1,18 @@
 """RecordedSize and RecordedFloat: numbers of a recording that depend on sizes.
 
-They remember how they were computed, and what the program asked about them.
+They remember how they were computed, and what the program asked about them. Neither is an int or float, so that functions in C can read
+the number only by methods, each of which either computes another number of the recording or adds a guard.
 """
 
 from __future__ import annotations
 
 import math
+import numbers
 import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..._C import OverridableFunction, SymInt
+from ..._C import ComputedInt, OverridableFunction, set_recorded_size_type
 from ..._symbolic_bool import SymBool
 
 
@@ -45,32 +47,36 @@ class SizeLog:
         self.passed: list[dict[tuple[type, Any], Any]] = []  # per call of a function in C: numbers among its arguments, by value
 
 
-class RecordedSize(int):
+class RecordedSize:
     """An int with its origin: ("size", node, dim), or an operator and its operands.
 
+    It is no int: C code receives the number by its methods only. isinstance() accepts it as an int, as it does the number of another call,
+    and as a SymInt.
+
     A comparison is a SymBool, whose outcome is recorded as a guard when Python needs it. A conversion to a plain number is a guard that
-    the size has this value.
+    the size has this value. Calls of operators read `value` without a guard: the recording finds the expressions of their arguments.
     """
 
-    recipe: tuple
-    log: SizeLog
+    __slots__ = ("log", "recipe", "value")
+
+    def __init__(self, value: int, recipe: tuple, log: SizeLog) -> None:
+        self.value, self.recipe, self.log = value, recipe, log
 
     @staticmethod
     def of(value: int, recipe: tuple, log: SizeLog) -> RecordedSize:
         """A size with a value and an origin."""
-        made = int.__new__(RecordedSize, value)
-        made.recipe, made.log = recipe, log
+        made = RecordedSize(value, recipe, log)
         log.expressions.append(made)
         _log_division(log, made)
         return made
 
     @property
-    def __class__(self) -> type:  # for isinstance(); it is an int, too
-        return SymInt
+    def __class__(self) -> type:  # for isinstance()
+        return ComputedInt
 
     def plain(self) -> int:
         """The value, without a guard."""
-        return int.__add__(self, 0)
+        return self.value
 
     def compared(self, relation: str, other: int) -> bool:
         """The outcome of a comparison with an int, as a guard."""
@@ -121,8 +127,22 @@ class RecordedSize(int):
     def __hash__(self) -> int:  # a set or dict compares no others than those with an equal hash
         return hash(self._specialised())
 
+    def __complex__(self) -> complex:
+        return complex(self._specialised())
+
     def __divmod__(self, other: Any) -> Any:
         return NotImplemented if _is_unbacked(other) else (self // other, self % other)
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return NotImplemented if _is_unbacked(other) else (other // self, other % self)
+
+    def __pos__(self) -> RecordedSize:
+        return self
+
+    __ceil__ = __floor__ = __trunc__ = __pos__
+
+    def __round__(self, digits: Any = None) -> Any:
+        return self if digits is None else round(self._specialised(), digits)
 
     def __bool__(self) -> bool:
         return self.compared("!=", 0)
@@ -156,8 +176,12 @@ class RecordedSize(int):
         """The size."""
         return self
 
+    def is_integer(self) -> bool:
+        """True."""
+        return True
+
     def __reduce__(self) -> tuple:
-        return int, (self.plain(),)
+        return int, (self.value,)
 
     def __copy__(self) -> RecordedSize:
         return self
@@ -176,12 +200,14 @@ class RecordedSize(int):
             return RecordedSize.of(self.plain() ** other, ("**", self, other), self.log)
         if modulo is None and (type(other) is float or type(other) is int and other < 0):
             return _float_result(self.log, "**", self, float(other))
-        return pow(self._specialised(), other, modulo)
+        if type(other) is RecordedFloat and modulo is None:
+            return _float_result(self.log, "**", self, other)
+        return pow(self._specialised(), other, modulo) if _is_number(other) else NotImplemented
 
-    def __rpow__(self, other: Any) -> Any:
-        if type(other) is float and other > 0:
+    def __rpow__(self, other: Any, modulo: Any = None) -> Any:
+        if type(other) is float and other > 0 and modulo is None:
             return _float_result(self.log, "**", other, self)
-        return other ** self._specialised()
+        return pow(other, self._specialised(), modulo) if _is_number(other) else NotImplemented
 
 
 class RecordedFloat:
@@ -412,6 +438,11 @@ def passed(log: SizeLog, value: Any) -> Any:
 CHOICES = frozenset({"sym_ite", "sym_max", "sym_min"})  # kinds of sizes that are one of their operands
 
 
+def _is_number(value: Any) -> bool:
+    """Whether Python computes with a value and an int: also a complex number, a Fraction, and one of numpy."""
+    return type(value) in (int, float, RecordedSize) or isinstance(value, numbers.Number)
+
+
 def _is_unbacked(value: Any) -> bool:
     """Whether a number depends on values of tensors (_numbers.py). It computes with sizes itself."""
     return getattr(type(value), "is_unbacked", False)
@@ -480,22 +511,28 @@ def _compared(relation: str, left: RecordedSize, right: Any) -> Any:
         return NotImplemented
     if type(right) is RecordedFloat:
         return SymBool.of(relation, left.as_float(), right)
-    if not isinstance(right, (int, float)):
-        return NotImplemented
-    if isinstance(right, float) and left.log.unbacked is not None:
-        return _RELATIONS[relation](left.__float__(), right)
-    return SymBool.of(relation, left, right)
+    if type(right) in (int, RecordedSize) or type(right) is float and left.log.unbacked is None:
+        return SymBool.of(relation, left, right)
+    if isinstance(right, (numbers.Integral, float)) and type(right) is not float:  # a bool, or one of numpy
+        return _compared(relation, left, float(right) if isinstance(right, float) else int(right))
+    return _RELATIONS[relation](left._specialised(), right) if _is_number(right) else NotImplemented
 
 
 def _arithmetic(symbol: str, reflected: bool) -> Callable:
     function = ARITHMETIC[symbol]
 
     def compute(self: RecordedSize, other: Any) -> Any:
-        if _is_unbacked(other):
-            return NotImplemented
-        if isinstance(other, bool) or not isinstance(other, int):
-            operands = (other, self) if reflected else (self, other)
-            return NotImplemented if isinstance(other, bool) else _float_result(self.log, symbol, *operands)
+        if type(other) not in (int, RecordedSize):
+            if type(other) in (float, RecordedFloat):
+                return _float_result(self.log, symbol, *((other, self) if reflected else (self, other)))
+            if _is_unbacked(other) or not _is_number(other):
+                return NotImplemented
+            if isinstance(other, float):  # one of numpy
+                return compute(self, float(other))
+            if not isinstance(other, numbers.Integral):  # a Fraction, for example
+                value = self._specialised()
+                return function(other, value) if reflected else function(value, other)
+            other = int(other)
         a, b = (other, self) if reflected else (self, other)
         return RecordedSize.of(function(value_of(a), value_of(b)), (symbol, a, b), self.log)
 
@@ -510,15 +547,17 @@ for _symbol, _function in _RELATIONS.items():
     setattr(RecordedFloat, f"__{_function.__name__}__", _float_comparison(_symbol))
 
 
+set_recorded_size_type(RecordedSize)
+
+
 def _of_number(name: str) -> Callable:
     method = getattr(int, name)
     return lambda self, *args: method(self._specialised(), *map(_plain, args))
 
 
 for _name in (
-    "__and__", "__ceil__", "__floor__", "__invert__", "__lshift__", "__or__", "__pos__", "__rand__", "__rdivmod__",
-    "__rlshift__", "__ror__", "__round__", "__rrshift__", "__rshift__", "__rxor__", "__trunc__", "__xor__", "as_integer_ratio",
-    "bit_count", "bit_length", "to_bytes",
+    "__and__", "__invert__", "__lshift__", "__or__", "__rand__", "__rlshift__", "__ror__", "__rrshift__", "__rshift__", "__rxor__",
+    "__xor__", "as_integer_ratio", "bit_count", "bit_length", "to_bytes",
 ):  # fmt: skip
     setattr(RecordedSize, _name, _of_number(_name))
 RecordedSize.__neg__ = lambda self: RecordedSize.of(-self.plain(), ("neg", self), self.log)

@@ -15,11 +15,10 @@ from ...utils import _pytree as pytree
 from ..graph import Graph, _PyTreeCodeGen, _PyTreeInfo
 from ..graph_module import GraphModule
 from ..node import Node
-from ._code_constants import CodeConstants
 from ._composites import COMPOSITES
 from ._expanded import expanded_graph
 from ._large_sizes import FAILED, GUARDED, SAME, SIZES, UNNOTICED, Arguments, climb, scaled
-from ._merge import Captured, StructureError, Symbol, merge, same_tensor
+from ._merge import Captured, StructureError, Symbol, drop_certain_guards, merge, same_tensor
 from ._numbers import Condition, is_number
 from ._recorded import GradientsRequestedError
 from ._recording import DynamicSizesError, Recording, plain_number, with_plain_numbers
@@ -135,9 +134,7 @@ class Family:
     def __init__(self, record: Callable[[list[Symbol], Point], Captured], symbols: list[Symbol]) -> None:
         self.record, self.symbols = record, symbols
         self._refused_structure = False  # whether the last recordings to be merged differed
-        self._constants = CodeConstants()
-        with self._constants.collected():
-            self.first = record(symbols, self._example(symbols))
+        self.first = record(symbols, self._example(symbols))
 
     @staticmethod
     def _example(symbols: list[Symbol]) -> Point:
@@ -210,8 +207,6 @@ class Family:
 
         if (log := first.recording.log) is not None:
             add([*_ends(symbols), *_near_constants(symbols, log)], 1 << 20)
-            nodes = len(first.recording.graph.nodes)
-            add([p for p in self._constants.points(points[0], log, nodes) if p not in points], 1 << 20)
         add(_candidates(symbols), wanted + len(captures))
         if large is None:
             large = self._large_points(symbols, Arguments(captures, points, self._example(symbols)))
@@ -234,6 +229,8 @@ class Family:
         except StructureError:
             self._refused_structure = True
             return None
+        if first.recording.log is not None:
+            drop_certain_guards(captures, points, {s.name: (s.low, s.high) for s in symbols})
         return first
 
     def _large_points(self, symbols: list[Symbol], arguments: Arguments | None) -> list[tuple[Point, Captured]]:

@@ -17,6 +17,7 @@ import numpy as np
 
 import teletensor as torch
 
+from ..._symbolic_bool import hint
 from . import _types
 
 Tensor = torch.Tensor
@@ -36,13 +37,13 @@ class Narrow(NamedTuple):
 
 
 def fixed(number: Any) -> bool:
-    """Whether a size is a plain int, not one that a trace or torch.export records (which may be of a class derived from int)."""
+    """Whether a size is a plain int, not one that a trace or torch.export records."""
     return type(number) is int or isinstance(number, np.integer)
 
 
 def is_negative(number: Any) -> bool:
     """Whether a symbolic size is negative where it is recorded. Asking does not fix it."""
-    return int.__lt__(number, 0) if isinstance(number, int) else str(number).startswith("-")
+    return hint(number) < 0
 
 
 def sizes(numbers: Any) -> np.ndarray | Sizes:
