@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
+import math
 import operator
 import re
+from collections.abc import Collection
 from typing import Any
 
 from .. import _C
@@ -37,6 +40,8 @@ _ARITHMETIC = (
     operator.lt, operator.le, operator.gt, operator.ge, operator.and_, operator.or_, operator.pow,
 )  # fmt: skip
 _SYMBOLIC = ("sym_float", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt")  # of torch
+# Functions of floats. PyTorch 2.15 writes and reads trunc; it refuses programs with the others.
+_ROUNDING = {math.trunc: "math.trunc", math.ceil: "math.ceil", math.floor: "math.floor", round: "builtins.round", abs: "builtins.abs"}
 _NUMBERS = {bool: "as_sym_bool", int: "as_sym_int", float: "as_sym_float"}
 
 
@@ -70,11 +75,30 @@ def _modules_of(node: Node) -> dict[str, str]:
     return {"nn_module_stack": ";".join(found)} if found else {}
 
 
-class _GraphWriter:
-    """Writes one graph."""
+class _Symbols:
+    """The symbols of a program, with those of sizes that are no known expression of others, such as those of arange(0, n / 2, 0.7)."""
 
-    def __init__(self, module: GraphModule, requires_grad: dict[str, bool]) -> None:
-        self.module, self.requires_grad = module, requires_grad
+    def __init__(self, known: Collection[str]) -> None:
+        self.known = known
+        self.more: dict[tuple[Node, int], str] = {}
+
+    def of(self, node: Node, dim: int) -> str:
+        """The symbol of a dimension of a node's result."""
+        if (node, dim) not in self.more:
+            used = {*self.known, *self.more.values()}
+            self.more[node, dim] = next(name for k in itertools.count() if (name := f"u{k}") not in used)
+        return self.more[node, dim]
+
+
+class _GraphWriter:
+    """Writes one graph.
+
+    Args:
+        symbols: the program's, to which the graph's are added.
+    """
+
+    def __init__(self, module: GraphModule, requires_grad: dict[str, bool], symbols: _Symbols) -> None:
+        self.module, self.requires_grad, self.symbols = module, requires_grad, symbols
         self.tensors: dict[str, dict] = {}
         self.ints: dict[str, dict] = {}
         self.floats: dict[str, dict] = {}
@@ -104,20 +128,25 @@ class _GraphWriter:
             "sym_bool_values": self.bools, "is_single_tensor_return": single, "custom_obj_values": {}, "sym_float_values": self.floats,
         }  # fmt: skip
 
+    def _sizes(self, node: Node) -> dict[int, str]:
+        """The expressions of a result's dynamic sizes."""
+        known = node.meta.get("symbolic_sizes") or {}
+        return {dim: self.symbols.of(node, dim) if text is None else text for dim, text in known.items()}
+
     def _describe(self, node: Node) -> None:
         value = node.meta.get("val")
         if isinstance(value, Tensor):
             needs = self.requires_grad.get(node.name, False)
-            self.tensors[node.name] = tensor_meta(value, node.meta.get("symbolic_sizes"), needs)
+            self.tensors[node.name] = tensor_meta(value, self._sizes(node), needs)
         elif type(value) is int and "symbolic_value" in node.meta:
             text = node.meta["symbolic_value"]
             if text is None:
-                self.ints[node.name] = {"as_expr": {"expr_str": number_text(node), "hint": None}}
+                self.ints[node.name] = {"as_expr": {"expr_str": number_text(node, self.symbols), "hint": None}}
                 return
             self.ints[node.name] = _stored_number(text, value)
         elif type(value) in (bool, float) and "symbolic_value" in node.meta:
             numbers = self.bools if type(value) is bool else self.floats
-            numbers[node.name] = {"as_expr": {"expr_str": number_text(node), "hint": None}}
+            numbers[node.name] = {"as_expr": {"expr_str": number_text(node, self.symbols), "hint": None}}
 
     def _in_aten(self, node: Node, calls: list[_aten_forms.Call]) -> None:
         """Writes a call of an operator that PyTorch lacks as calls of PyTorch's."""
@@ -132,7 +161,7 @@ class _GraphWriter:
                 self.tensors[refs[str(i)]] = self._part_meta(node, call.sizes or [])
             for dtype in call.unused:
                 name = f"{node.name}_unused_{len(outputs)}"
-                self.tensors[name] = {**tensor_meta(node.meta["val"], node.meta.get("symbolic_sizes"), False), "dtype": DTYPES[dtype]}
+                self.tensors[name] = {**tensor_meta(node.meta["val"], self._sizes(node), False), "dtype": DTYPES[dtype]}
                 outputs.append({"as_tensor": {"name": name}})
             self.nodes.append({
                 "target": f"torch.ops.{call.overload}", "inputs": inputs, "outputs": outputs, "metadata": _modules_of(node),
@@ -157,6 +186,8 @@ class _GraphWriter:
             name, names = f"torch.ops.higher_order.{target}", [""] * len(node.args)
         elif target in _ARITHMETIC:
             name, names = f"_operator.{target.__name__}", ["a", "b"]
+        elif target in _ROUNDING:
+            name, names = _ROUNDING[target], ["a"]
         elif is_symbolic(target):
             prefix = "torch._" if target.__name__ == "sym_sqrt" else "torch."
             name, names = f"{prefix}{target.__name__}", ["b", "t", "f"] if target.__name__ == "sym_ite" else ["a", "b"]
@@ -201,7 +232,7 @@ class _GraphWriter:
                 part = getattr(self.module, value.target)
                 if isinstance(part, Tensor):
                     raise NotImplementedError(f"[export.save] the attribute {value.target} of the graph")
-                return {"as_graph": {"name": value.target, "graph": _GraphWriter(part, {}).write()}}
+                return {"as_graph": {"name": value.target, "graph": _GraphWriter(part, {}, self.symbols).write()}}
             if isinstance(value.meta.get("val"), Tensor):
                 return {"as_tensor": {"name": value.name}}
             return {_NUMBERS.get(type(value.meta.get("val")), "as_sym_int"): {"as_name": value.name}}
@@ -237,12 +268,13 @@ def is_symbolic(target: Any) -> bool:
     return getattr(target, "__name__", "") in _SYMBOLIC and target is getattr(importlib.import_module("teletensor"), target.__name__)
 
 
-def number_text(node: Node) -> str:
+def number_text(node: Node, symbols: _Symbols) -> str:
     """A number or bool of the graph as the format stores it: the call that computes it."""
     names = {
         "truediv": "FloatTrueDiv", "add": "Add", "mul": "Mul", "sym_float": "ToFloat", "sym_max": "Max", "sym_min": "Min",
         "eq": "Equality", "ne": "Unequality", "lt": "StrictLessThan", "le": "LessThan", "gt": "StrictGreaterThan",
         "ge": "GreaterThan", "floordiv": "FloorDiv", "mod": "Mod", "and_": "And", "or_": "Or", "sym_not": "Not", "sym_ite": "ITE",
+        "ceil": "CeilToInt", "floor": "FloorToInt", "trunc": "TruncToInt", "round": "RoundToInt", "abs": "Abs",
         "sym_sqrt": "OpaqueUnaryFn_sqrt", "pow": "PowByNatural" if type(node.meta.get("val")) is int else "FloatPow",
     }  # fmt: skip
 
@@ -252,13 +284,16 @@ def number_text(node: Node) -> str:
         symbol = value.meta.get("symbolic_value")
         if type(value.meta.get("val")) is int and symbol is not None:
             return expression_text(symbol)
-        called = getattr(value.target, "__name__", "") if value.target in _ARITHMETIC or is_symbolic(value.target) else ""
+        is_known = value.target in _ARITHMETIC or value.target in _ROUNDING or is_symbolic(value.target)
+        called = getattr(value.target, "__name__", "") if is_known else ""
         if called in names:
             return f"{names[called]}({', '.join(map(text, value.args))})"
         if value.target is operator.sub:
             return f"Add({text(value.args[0])}, Mul(Integer(-1), {text(value.args[1])}))"
         if value.target is operator.neg:
             return f"Mul(Integer(-1), {text(value.args[0])})"
+        if symbol is None and isinstance(value.target, OpOverload) and value.target._opname == "sym_size":
+            symbol = symbols.of(*value.args)
         if symbol is None or not symbol.isidentifier():
             raise NotImplementedError(f"[export.save] the number {value.name}, which is no known expression")
         return f"Symbol('{symbol}')"
@@ -355,9 +390,12 @@ def program_json(program: ExportedProgram) -> dict:
             "in_spec": _structure(call.in_spec), "out_spec": _structure(call.out_spec),
             "forward_arg_names": call.forward_arg_names,
         }})  # fmt: skip
+    symbols = _Symbols(program.range_constraints)
+    graph = _GraphWriter(program.graph_module, needs, symbols).write()
+    ranges = {stored_symbol(n): {"min_val": r.lower, "max_val": r.upper} for n, r in program.range_constraints.items()}
     return {
         "graph_module": {
-            "graph": _GraphWriter(program.graph_module, needs).write(),
+            "graph": graph,
             "signature": {
                 "input_specs": [_input_spec(s) for s in signature.input_specs],
                 "output_specs": [_output_spec(s) for s in signature.output_specs],
@@ -365,6 +403,6 @@ def program_json(program: ExportedProgram) -> dict:
             "module_call_graph": calls, "metadata": {}, "treespec_namedtuple_fields": {},
         },
         "opset_version": {"aten": 10},
-        "range_constraints": {stored_symbol(n): {"min_val": r.lower, "max_val": r.upper} for n, r in program.range_constraints.items()},
+        "range_constraints": {**ranges, **{stored_symbol(n): {"min_val": 0, "max_val": None} for n in symbols.more.values()}},
         "schema_version": SCHEMA_VERSION, "verifiers": [program.dialect], "torch_version": "2.15.0", "guards_code": [],
     }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import operator
 from typing import Any
 
@@ -14,6 +15,9 @@ from ._file_names import identifier, text
 
 _ARITHMETIC = {
     f"_operator.{name}": getattr(operator, name) for name in "add sub mul floordiv mod neg truediv eq ne lt le gt ge and_ or_ pow".split()
+}  # fmt: skip
+_ROUNDING: dict[str, Any] = {
+    "math.trunc": math.trunc, "math.ceil": math.ceil, "math.floor": math.floor, "builtins.round": round, "builtins.abs": abs,
 }  # fmt: skip
 _SYMBOLIC = {f"torch.{name}": name for name in ("sym_float", "sym_ite", "sym_max", "sym_min", "sym_not")} | {"torch._sym_sqrt": "sym_sqrt"}
 _LARGEST_EXPONENT = 8  # of ints, whose powers would otherwise have any number of digits
@@ -58,6 +62,8 @@ def target_of(target: Any) -> Any:
     name = text(target, "the target of a call")
     if name in _ARITHMETIC:
         return _ARITHMETIC[name]
+    if name in _ROUNDING:
+        return _ROUNDING[name]
     if name in _SYMBOLIC:
         return getattr(importlib.import_module("teletensor"), _SYMBOLIC[name])
     path = name.split(".")
@@ -104,6 +110,8 @@ def check_arguments(target: Any, args: tuple, keywords: dict[str, Any]) -> None:
     count = len(args)
     if target is operator.pow and not (count == 2 and (type(args[1]) is float or type(args[1]) is int and args[1] <= _LARGEST_EXPONENT)):
         raise RuntimeError(f"[export.load] expected an exponent that is a float or an int of at most {_LARGEST_EXPONENT}, got {args[1:]}")
+    if target in _ROUNDING.values() and count != 1:
+        raise RuntimeError(f"[export.load] expected 1 argument of {target.__name__}, got {count}")
     if not isinstance(target, OpOverload):
         if keywords:
             raise RuntimeError(f"[export.load] expected no keyword arguments of {target}, got {sorted(keywords)}")

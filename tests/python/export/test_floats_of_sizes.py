@@ -314,3 +314,38 @@ def test_negative_numbers_of_sizes_are_stored(torch, tmp_path):
     loaded = torch.export.load(tmp_path / "program.pt2").module()
     for n in (2, 6, 9, 31):
         torch.testing.assert_close(loaded(torch.ones(n)), f(torch.ones(n)))
+
+
+STORED = {
+    "floor": lambda t, x: t.zeros(math.floor(0.7 * x.shape[0])) + 1, "ceil": lambda t, x: x * math.ceil(x.shape[0] / 3),
+    "trunc": lambda t, x: t.ones(math.trunc(0.7 * x.shape[0]) + 1), "round": lambda t, x: x * round(0.7 * x.shape[0]),
+    "abs": lambda t, x: x * abs(0.5 * x.shape[0] - 3), "step": lambda t, x: t.arange(0, x.shape[0] * 0.5, 0.7) * 2,
+    "size of steps": lambda t, x: t.arange(0, x.shape[0] * 0.5, 0.7).shape[0] * 0.5 * x,
+    "two": lambda t, x: (t.arange(0, x.shape[0] * 0.5, 0.7), t.arange(0, x.shape[0] * 0.5, 0.3)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_rounded_numbers_are_stored(torch, tmp_path, name):
+    function = STORED[name]
+    program = exported(torch, lambda x: function(torch, x), torch.arange(6.0), dynamic_shapes=(({0: torch.export.Dim("n", min=4)},),))
+    torch.export.save(program, tmp_path / "program.pt2")
+    loaded = torch.export.load(tmp_path / "program.pt2")
+    torch.export.save(loaded, tmp_path / "again.pt2")
+    for made in (program, loaded, torch.export.load(tmp_path / "again.pt2")):
+        for n in (4, 5, 6, 11, 40):
+            x = torch.arange(float(n))
+            torch.testing.assert_close(made.module()(x), function(torch, x))
+
+
+def test_rounding_in_files_has_one_argument(torch):
+    from teletensor.export._targets import check_arguments, target_of
+
+    assert target_of("builtins.round") is round and target_of("math.ceil") is math.ceil
+    check_arguments(round, (2.5,), {})
+    for args, keywords in (((2.5, 10**9), {}), ((), {}), ((2.5,), {"ndigits": 3})):
+        with pytest.raises(RuntimeError, match="expected"):
+            check_arguments(round, args, keywords)
+    for name in ("builtins.pow", "builtins.eval", "math.factorial", "math.comb"):
+        with pytest.raises(NotImplementedError, match="does not exist here"):
+            target_of(name)
