@@ -226,6 +226,7 @@ DIVISIONS = [  # of which eager calls raise errors for some sizes, and whose res
     ("x * (2 % (x.shape[0] % 3))", 7, 9, "x_1.size()[0] % 3 != 0"),
     ("(2 % (x.shape[0] % 3), x + 1)[1]", 7, 9, "x_1.size()[0] % 3 != 0"),
     ("(1 // (x.shape[0] - 100), x + 1)[1]", 6, 100, "x_1.size()[0] - 100 != 0"),
+    ("(1.0 / (x.shape[0] - 9), x + 1)[1]", 6, 9, "sym_float(x_1.size()[0] - 9) != 0"),
     ("(1.0 / (x.shape[0] * 0.5 - 50), x + 1)[1]", 6, 100, "(sym_float(x_1.size()[0]) * 0.5) - 50.0 != 0"),
     ("((x.shape[0] * 0.5 - 50) ** -2.0, x + 1)[1]", 6, 100, "(sym_float(x_1.size()[0]) * 0.5) - 50.0 != 0"),
 ]
@@ -239,6 +240,23 @@ def test_divisors_that_the_graph_lacks_are_not_0(torch, text, example, size, gua
     assert f" - {guard}" in make_fx(f, torch.ones(example)).shape_env.format_guards().splitlines()
     with pytest.raises(RuntimeError, match="!= 0|ZeroDivisionError"):
         exported(torch, f, torch.ones(example), dynamic_shapes=(({0: torch.export.Dim.DYNAMIC},),))
+
+
+@pytest.mark.parametrize("text", [
+    "torch.where(x > 2, x, n > 8)", "x.masked_fill(x > 2, n > 8)", "x.masked_fill(x > 2, 0.5 * n > 4)", "x.sum(0, keepdim=n > 8)", "x.clone().fill_(n > 8)",
+    "torch.sort(x, descending=n > 8).values", "torch.full((2,), n > 8)", "torch.ops.aten.sum.dim_IntList(x, [0], n > 8)", "x.sum(0, keepdim=n - 4)", "x * (n > 8)",
+])  # fmt: skip
+def test_comparisons_as_arguments(torch, text):
+    """They are guards, or computed by the graph."""
+    f = eval(f"lambda x: (lambda n: {text})(x.shape[0])", {"torch": torch})  # noqa: S307
+    for example in (6, 9):
+        module, served = make_fx(f, torch.arange(float(example))), 0
+        for n in (2, 4, 5, 6, 8, 9, 12, 30):
+            x = torch.arange(float(n))
+            if guards_hold(torch, module, (x,)):
+                torch.testing.assert_close(module(x), f(x))
+                served += 1
+        assert served
 
 
 def test_divisors_of_the_graph_need_no_guard(torch):

@@ -422,6 +422,46 @@ def _is_positive(row: tuple[Any, ...], samples: list[dict[str, int]], ranges: di
     return _bounds([divisor for _, divisor in row], samples, ranges)[0] > 0
 
 
+def computes_arguments(first: Captured, other: Captured, count: int) -> bool:
+    """Whether the merged graph `first` computes the numbers among the arguments of another recording's first `count` calls.
+
+    The other recording continues in another way after a guard, which the graph evaluates with what these calls return.
+    """
+    same = dict(zip(first.recording.log.calls[:count], other.recording.log.calls[:count]))
+    same |= zip(*([n for n in c.recording.graph.nodes if n.op == "placeholder"] for c in (first, other)))
+
+    def origin(node: Node) -> Any:
+        """The value of a node's result in the other recording."""
+        if node in same:
+            return same[node].meta.get("val")
+        if node.target is operator.getitem and node.args[0] in same:
+            return same[node.args[0]].meta["val"][node.args[1]]
+        if getattr(node.target, "_opname", "") == "sym_size":
+            with _C.DisableTorchFunction():
+                return origin(node.args[0]).shape[node.args[1]]
+        return node.target(*(origin(v) if isinstance(v, Node) else v for v in node.args))
+
+    def agree(merged: Any, given: Any) -> bool:
+        if isinstance(given, Node):
+            return True
+        if isinstance(given, (list, tuple)):
+            return len(merged) == len(given) and all(map(agree, merged, given))
+        if isinstance(given, slice):
+            return all(agree(getattr(merged, p), getattr(given, p)) for p in ("start", "stop", "step"))
+        if isinstance(merged, Node):
+            merged = origin(merged)
+        given = value_of(given)
+        return type(given) not in (bool, int, float) or merged == given or merged != merged
+
+    try:
+        return all(
+            str(a.target) == str(b.target) and agree(a.args, b.args) and a.kwargs.keys() == b.kwargs.keys()
+            and all(agree(a.kwargs[k], b.kwargs[k]) for k in a.kwargs) for a, b in same.items() if a.op == "call_function"
+        )  # fmt: skip
+    except (ArithmeticError, AttributeError, KeyError, IndexError, TypeError, ValueError):  # the graph fails where the recording does not
+        return False
+
+
 def require_choices(captures: list[Captured]) -> None:
     """Makes guards of the bools of choices, such as torch.sym_ite()'s, that have the same outcome in all recordings.
 

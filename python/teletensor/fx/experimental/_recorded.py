@@ -196,7 +196,7 @@ class RecordedTensor(Tensor):
 
     def __getitem__(self, index: Any) -> Any:
         index = _with_items(self, index)
-        if _has_number(index) or self.depends_on_values() and not _is_advanced(index):
+        if _has_number(index) or self.depends_on_values() and not _is_advanced(index) or self._keeps_bounds(index):
             return indexed(self, index)
         return Tensor.__getitem__(self, index)
 
@@ -204,11 +204,20 @@ class RecordedTensor(Tensor):
         if is_number(value):
             value = _C.torch.full([], value, dtype=self.dtype, device=self.device)
         index = _with_items(self, index)
-        if _has_number(index) or self.depends_on_values() and not _is_advanced(index):
+        if _has_number(index) or self.depends_on_values() and not _is_advanced(index) or self._keeps_bounds(index):
             view = indexed(self, index)
             _ = view.copy_(value) if isinstance(value, Tensor) else view.fill_(value)
         else:
             Tensor.__setitem__(self, index, value)
+
+    def _keeps_bounds(self, index: Any) -> bool:
+        """Whether the bounds of an index's slices are recorded as they are. Limited to the sizes here, they would differ for others."""
+        log, parts, count = self._recording.log, _parts(index), _C._len_torch_dispatch_stack()
+        if log is None or log.unbacked is not None or not count or _C._get_dispatch_stack_at(count - 1) is not self._recording:
+            return False
+        if sum(p is not None and p is not Ellipsis for p in parts) > self.dim() or sum(p is Ellipsis for p in parts) > 1:
+            return False
+        return any(isinstance(p, slice) and p != slice(None) for p in parts) and all(map(_is_of_bounds, parts))
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return f"RecordedTensor({self._node}, size={tuple(Tensor.size(self))}, dtype={self.dtype})"
@@ -262,6 +271,14 @@ def _has_number(index: Any) -> bool:
     return any(is_number(n) for p in _parts(index) for n in ((p.start, p.stop, p.step) if isinstance(p, slice) else (p,)))
 
 
+def _is_of_bounds(part: Any) -> bool:
+    """Whether a part of an index is an int, None, an ellipsis, or a slice with ints and a positive step."""
+    if isinstance(part, slice):
+        step_is_known = part.step is None or type(part.step) is int and part.step > 0
+        return step_is_known and all(n is None or type(n) in (int, RecordedSize) for n in (part.start, part.stop))
+    return part is None or part is Ellipsis or type(part) in (int, RecordedSize)
+
+
 def _is_advanced(index: Any) -> bool:
     """Whether an index has tensors or lists, and no parts whose meaning depends on the sizes."""
     parts = _parts(index)
@@ -272,9 +289,22 @@ def _is_advanced(index: Any) -> bool:
     return True
 
 
+def _bounds(part: slice) -> tuple:
+    """The arguments of a slice's call."""
+    return part.start, part.stop, 1 if part.step is None else part.step
+
+
+def _written_bounds(part: slice) -> tuple:
+    """_bounds() as PyTorch writes them."""
+    bounds = [0 if part.start is None else part.start, 2**63 - 1 if part.stop is None else part.stop]
+    bounds = [min(max(n, -(2**63)), 2**63 - 1) if type(n) is int else n for n in bounds]
+    return tuple(bounds) if part.step in (None, 1) else (*bounds, part.step)
+
+
 def indexed(tensor: Any, index: Any) -> Any:
     """tensor[index] as one call for each part: calls with bounds of slices and numbers as they are, which are not known."""
-    call = tensor._recording.call
+    call, log = tensor._recording.call, tensor._recording.log
+    bounds_of = _written_bounds if log is not None and log.unbacked is None else _bounds
     parts = list(_parts(index))
     if any(isinstance(p, (list, Tensor)) or type(p) is bool for p in parts):
         raise NotImplementedError("[index] a number that depends on values together with tensors or bools as indices")
@@ -289,7 +319,7 @@ def indexed(tensor: Any, index: Any) -> Any:
             tensor, dim = tensor.unsqueeze(dim), dim + 1
         elif isinstance(part, slice):
             if not (part.start is None and part.stop is None and part.step is None):
-                tensor = call("slice.Tensor", tensor, dim, part.start, part.stop, 1 if part.step is None else part.step)
+                tensor = call("slice.Tensor", tensor, dim, *bounds_of(part))
             dim += 1
         else:
             tensor = call("select.int", tensor, dim, part)

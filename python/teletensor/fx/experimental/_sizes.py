@@ -40,11 +40,17 @@ class SizeLog:
     def __init__(self, unbacked: Any = None) -> None:
         self.expressions: list[RecordedSize] = []
         self.guards: list[Guard] = []
+        self.calls_before: list[int] = []  # the number of calls before each guard that Python code caused
         self.choices: list[SymBool] = []
         self.divisions: list[tuple[Any, Any]] = []  # numbers and the numbers of sizes by which they are divided
         self.unbacked = unbacked
         self.calls: list[Any] = []  # the nodes that were recorded as calls
         self.passed: list[dict[tuple[type, Any], Any]] = []  # per call of a function in C: numbers among its arguments, by value
+
+    def add_guard(self, guard: Guard) -> None:
+        """Adds a guard that the running code causes."""
+        self.guards.append(guard)
+        self.calls_before.append(len(self.calls))
 
 
 class RecordedSize:
@@ -112,7 +118,7 @@ class RecordedSize:
 
     def _specialised(self) -> int:
         value = self.plain()
-        self.log.guards.append(Guard("constant", value, 0, True, f"{text_of(self)} == {value}"))
+        self.log.add_guard(Guard("constant", value, 0, True, f"{text_of(self)} == {value}"))
         return value
 
     def __int__(self) -> int:
@@ -253,7 +259,7 @@ class RecordedFloat:
         return _chosen(self.log, condition, t, f)
 
     def _specialised(self) -> float:
-        self.log.guards.append(Guard("constant", self.value, 0, True, f"{text_of(self)} == {self.value}"))
+        self.log.add_guard(Guard("constant", self.value, 0, True, f"{text_of(self)} == {self.value}"))
         return self.value
 
     def _whole(self, kind: str, function: Callable) -> RecordedSize:
@@ -381,7 +387,7 @@ def _float_comparison(relation: str) -> Callable:
 
 def _required(log: SizeLog, relation: str, left: Any, right: Any) -> bool:
     outcome = _RELATIONS[relation](value_of(left), value_of(right))
-    log.guards.append(guard_of(relation, left, right, outcome))
+    log.add_guard(guard_of(relation, left, right, outcome))
     return outcome
 
 

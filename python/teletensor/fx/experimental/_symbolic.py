@@ -18,7 +18,7 @@ from ..node import Node
 from ._composites import COMPOSITES
 from ._expanded import expanded_graph
 from ._large_sizes import FAILED, GUARDED, SAME, SIZES, UNNOTICED, Arguments, climb, scaled
-from ._merge import Captured, StructureError, Symbol, drop_certain_guards, merge, same_tensor
+from ._merge import Captured, StructureError, Symbol, computes_arguments, drop_certain_guards, merge, same_tensor
 from ._numbers import Condition, is_number
 from ._recorded import GradientsRequestedError
 from ._recording import DynamicSizesError, Recording, plain_number, with_plain_numbers
@@ -134,6 +134,7 @@ class Family:
     def __init__(self, record: Callable[[list[Symbol], Point], Captured], symbols: list[Symbol]) -> None:
         self.record, self.symbols = record, symbols
         self._refused_structure = False  # whether the last recordings to be merged differed
+        self._guarded: list[tuple[Point, Captured, int]] = []  # recordings with other guards, and the number of calls before these
         self.first = record(symbols, self._example(symbols))
 
     @staticmethod
@@ -161,8 +162,9 @@ class Family:
             return FAILED, None
         rows = [[(n.op, str(n.target) if n.op == "call_function" else "") for n in c.recording.graph.nodes] for c in (self.first, made)]
         logs = [c.recording.log.guards if c.recording.log else [] for c in (self.first, made)]
-        for a, b in zip(*logs):
+        for i, (a, b) in enumerate(zip(*logs)):
             if (a.relation, a.outcome) != (b.relation, b.outcome) or (a.relation == "constant" and a.left != b.left):
+                self._guarded.append((point, made, made.recording.log.calls_before[i]))
                 return GUARDED, None
         if rows[0] == rows[1] and made.out_spec == self.first.out_spec and len(logs[0]) == len(logs[1]):
             return SAME, made
@@ -192,7 +194,7 @@ class Family:
         Args:
             compares: whether the sizes are limited to those at which the arguments of operators are as for small sizes.
         """
-        self._refused_structure = False
+        self._refused_structure, self._guarded = False, []
         first = self.record(symbols, self._example(symbols))
         wanted = 8 if len(symbols) == 1 else len(symbols) + 4 + min(len(symbols) * (len(symbols) + 1) // 2, 9)
         captures, points = [first], [self._example(symbols)]
@@ -230,8 +232,25 @@ class Family:
             self._refused_structure = True
             return None
         if first.recording.log is not None:
+            if not self._limited_by_guards(first, symbols, points):
+                return None
             drop_certain_guards(captures, points, {s.name: (s.low, s.high) for s in symbols})
         return first
+
+    def _limited_by_guards(self, first: Captured, symbols: list[Symbol], points: list[Point]) -> bool:
+        """Limits the symbols to sizes at which the merged graph evaluates the guards with the numbers that the function has.
+
+        Returns False if it does not at sizes smaller than the example's.
+        """
+        for point, made, count in self._guarded:
+            if any(s.high is not None and point[s.name] > s.high for s in symbols) or computes_arguments(first, made, count):
+                continue
+            larger = [s for s in symbols if point[s.name] > s.hint]
+            for s in larger:
+                s.high = max(p[s.name] for p in points if p[s.name] < point[s.name])
+            if not larger:
+                return False
+        return True
 
     def _large_points(self, symbols: list[Symbol], arguments: Arguments | None) -> list[tuple[Point, Captured]]:
         """Recordings for large sizes of each symbol and of all. Limits the symbols where larger sizes would need another graph.
