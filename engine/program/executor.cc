@@ -8,6 +8,7 @@
 #include "engine/device/cancellation.h"
 #include "engine/dispatch/call_scope.h"
 #include "engine/dispatch/dispatcher.h"
+#include "engine/dispatch/instruction_grad.h"
 #include "engine/dispatch/partial_writes.h"
 #include "engine/memory/bytes.h"
 #include "engine/program/resolved_args.h"
@@ -150,6 +151,7 @@ void set_scope(const Instruction& instruction) {
   CallScope& scope = CallScope::current();
   scope.inference = (instruction.flags & Instruction::kInference) != 0;
   scope.grad_enabled = (instruction.flags & Instruction::kGrad) != 0 && !scope.inference;
+  InstructionGrad::set(scope.grad_enabled);
   scope.autocasts = scope.autocast.state.enabled();
   DefaultFloat::set(instruction.default_float());
   scope.site = instruction.site;

@@ -1,10 +1,11 @@
 // packed: weights in the layout that a oneDNN primitive prefers, cached with their storage.
 //
 // With a small batch, packing the weights costs as much as using them. Weights that are used twice without a write in
-// between (inference) are packed once and cached. Weights of a training step are not cached, because they are used
-// once. The cache is dropped when the storage is freed or written. Sessions that read the same published bytes use one
-// copy, which belongs to the storage of the session that made it. The copies of a storage take at most twice its bytes:
-// the oldest are dropped, and are made again after two more uses. Thread-safe.
+// between (inference) are packed once and cached; those of a convolution without gradients are cached at once. Weights
+// of a training step are not cached, because they are used once. The cache is dropped when the storage is freed or
+// written. Sessions that read the same published bytes use one copy, which belongs to the storage of the session that
+// made it. The copies of a storage take at most twice its bytes: the oldest are dropped, and are made again after two
+// more uses. Thread-safe.
 #pragma once
 
 #include "absl/functional/function_ref.h"

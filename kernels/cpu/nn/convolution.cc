@@ -11,6 +11,7 @@
 #include "absl/functional/function_ref.h"
 #include "engine/device/cancellation.h"
 #include "engine/device/parallel.h"
+#include "engine/dispatch/instruction_grad.h"
 #include "engine/schema/layout.h"
 #include "engine/schema/op_ids.h"
 #include "kernels/common/iteration/element.h"
@@ -90,10 +91,10 @@ Tensor lay_out(const Tensor& t, const memory::desc& wanted, int threads) {
 }
 
 // Like lay_out(), for contiguous weights. The copy is cached if the weights were used before and have not changed
-// since.
-Tensor lay_out_weights(const Tensor& w, SizesView sizes, const memory::desc& wanted, int threads) {
+// since, or if `keep`.
+Tensor lay_out_weights(const Tensor& w, SizesView sizes, const memory::desc& wanted, int threads, bool keep) {
   const memory::desc plain = plain_desc(sizes, w.dtype());
-  return wanted == plain ? w : packed(w, plain, wanted, threads, used_before(w, wanted));
+  return wanted == plain ? w : packed(w, plain, wanted, threads, used_before(w, wanted) || keep);
 }
 
 // Buffer for a primitive's result in `t`. finish() copies it if the primitive uses another layout.
@@ -233,7 +234,10 @@ void onednn_convolution(const Tensor& x, const Tensor& w, const Tensor& bias, co
     if (bias) arguments.emplace_back(DNNL_ARG_BIAS, pd.bias_desc());
     return prepared_primitive(dnnl::convolution_forward(pd), pd, std::move(arguments));
   });
-  const Tensor weights = lay_out_weights(w, c.w, use.desc(DNNL_ARG_WEIGHTS), threads);
+  // Weights of a call without gradients are used again more often than written, and a Program of a new process would
+  // otherwise lay them out a second time.
+  const bool keep = !InstructionGrad::is_enabled();
+  const Tensor weights = lay_out_weights(w, c.w, use.desc(DNNL_ARG_WEIGHTS), threads, keep);
   use.set(DNNL_ARG_WEIGHTS, weights.data());
   if (bias) use.set(DNNL_ARG_BIAS, bias.data());
   for (int64_t n = 0; n < x.size(0); n += count) {
@@ -267,7 +271,7 @@ void onednn_convolution_data(const Tensor& g, const Tensor& w, const Convolution
                                {DNNL_ARG_WEIGHTS, pd.weights_desc()},
                                {DNNL_ARG_DIFF_DST, pd.diff_dst_desc()}});
   });
-  const Tensor weights = lay_out_weights(w, c.w, use.desc(DNNL_ARG_WEIGHTS), threads);
+  const Tensor weights = lay_out_weights(w, c.w, use.desc(DNNL_ARG_WEIGHTS), threads, /*keep=*/false);
   use.set(DNNL_ARG_WEIGHTS, weights.data());
   for (int64_t n = 0; n < g.size(0); n += count) {
     check_cancelled();

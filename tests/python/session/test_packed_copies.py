@@ -1,4 +1,4 @@
-"""The memory of weights that products pack: it belongs to the session, whose calls do not fail for want of it."""
+"""The memory of weights that products and convolutions pack: it belongs to the session, whose calls do not fail for want of it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,42 @@ torch.zeros(5_000_000).sum().item()
 """
 
 
-@pytest.mark.parametrize("script", [SEVERAL_NUMBERS_OF_ROWS, OVERLAPPING_PARTS])
+# Weights of convolutions without gradients are copied once; those of training steps for each call.
+CONVOLUTIONS = """
+import teletensor as torch
+from teletensor.nn import functional as F
+
+def used():
+    torch.synchronize()
+    return torch.cuda.memory_allocated("cpu")
+
+def growth(x, w):
+    before = used()
+    y = F.conv2d(x, w, padding=1)
+    total = y.sum().item()
+    return used() - before - y.nbytes, total
+
+x = torch.randn(1, 64, 16, 16)
+w = torch.randn(64, 64, 3, 3, requires_grad=True)
+is_copied = False
+for _ in range(3):  # a write between two uses, as in training
+    trained, _ = growth(x, w)
+    is_copied |= trained >= w.nbytes
+    with torch.no_grad():
+        w.mul_(0.5)
+with torch.no_grad():
+    copied, first = growth(x, w)
+    again, second = growth(x, w)
+    w.add_(1)
+    written, third = growth(x, w)
+fresh, expected = growth(x, w.detach().clone())
+sums = first == second, abs(third - expected) < 1e-2 * abs(expected) + 1
+copies = not is_copied, copied >= w.nbytes, again < w.nbytes, abs(written) < w.nbytes
+print(all(sums + copies), *([] if all(sums + copies) else [copies, copied, again, written, sums, first, second, third, expected]))
+"""
+
+
+@pytest.mark.parametrize("script", [SEVERAL_NUMBERS_OF_ROWS, OVERLAPPING_PARTS, CONVOLUTIONS])
 def test_copies_leave_room(tmp_path, script):
     engine = Daemon(tmp_path, "--session-memory-limit", "100MB")
     result = run_script(script, engine)
