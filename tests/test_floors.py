@@ -119,7 +119,7 @@ BELOW = {
     "distributed": {"base", "engine", "proto"},
     "distributed/store": {"base", "proto"},  # clients link it
     "proto": {"base"},
-    "formats": {"base", "engine/schema"},
+    "formats": {"base", "engine/schema", "proto"},
     "server": {"base", "proto", "autograd", "kernels", "distributed", "engine", "formats"},
     "client": {"base", "proto", "engine/schema", "distributed/store", "formats"},
     "python": {"base", "client", "proto", "engine/schema", "distributed/store"},

@@ -7,7 +7,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
-#include "client/session/decode_program.h"
 #include "client/session/encode.h"
 #include "client/session/graph.h"
 #include "client/session/leaf_grads.h"
@@ -15,6 +14,7 @@
 #include "engine/schema/error.h"
 #include "engine/schema/op_ids.h"
 #include "engine/schema/sized_program.h"
+#include "formats/program_frame.h"
 
 namespace tt::client {
 namespace {
@@ -139,9 +139,6 @@ std::string Program::definition() const {
 }
 
 bool Program::can_be_stored() const {
-  for (size_t i = 0; i < order_.size(); ++i) {
-    if (order_[i] != i) return false;
-  }
   // Guards on the metadata of the inputs contain neither offsets nor what depends on them.
   const auto reads_offset = [](const std::vector<SizeTerm>& terms) {
     return std::any_of(terms.begin(), terms.end(), [](const SizeTerm& t) { return t.kind == SizeTerm::Kind::kOffset; });
@@ -152,38 +149,51 @@ bool Program::can_be_stored() const {
   const bool has_results = std::all_of(outputs_.begin(), outputs_.end(), [](const Output& output) {
     return output.from == Output::From::kResult && !output.is_freed;
   });
-  return number_ == 0 && captured_.empty() && order_.size() == inputs_ && written_ == 0 && grads_.empty() &&
-         read_grads_.empty() && uses_.empty() && traced_.sizes().empty() && !is_of_offsets && has_results &&
-         options_.memory_budget == 1;
+  return number_ == 0 && captured_.empty() && order_.size() == inputs_ && grads_.empty() && read_grads_.empty() &&
+         uses_.empty() && traced_.sizes().empty() && !is_of_offsets && has_results && options_.memory_budget == 1;
 }
 
-Ref<Program> Program::restored(Ref<Session> session, absl::Span<const Tensor> inputs, const std::string& definition,
-                               absl::Span<const size_t> outputs, bool exact) {
+Ref<Program> Program::restored(Ref<Session> session, absl::Span<const Tensor> inputs, const Stored& stored, bool grad) {
   v1::Frame frame;
-  check(ErrorKind::kValue, frame.ParseFromString(definition), "[restore_program] expected a serialized frame");
-  tt::Program traced = decode_program(frame);
-  const std::vector<const TensorMeta*> metas = pointers_to(inputs);
-  const ProgramTypes types(traced, metas, /*grad_enabled=*/false);  // throws if it is invalid
+  check(ErrorKind::kValue, frame.ParseFromString(stored.definition), "[restore_program] expected a serialized frame");
+  const auto has_budget = [](const v1::Instruction& each) { return each.recompute() > 2; };
+  check(ErrorKind::kValue,
+        frame.sizes().empty() && std::none_of(frame.instructions().begin(), frame.instructions().end(), has_budget),
+        "[restore_program] expected constant sizes, and no memory budget");
+  tt::Program traced;
+  decode_program_frame(frame, {}, &traced);
+  std::vector<bool> is_used(inputs.size());
+  std::vector<Tensor> ordered;
+  std::vector<InputKind> kinds;
+  for (size_t index : stored.order) {
+    check(ErrorKind::kValue, index < inputs.size() && !is_used[index], "[restore_program] expected an order of ",
+          inputs.size(), " inputs");
+    const Tensor& input = inputs[index];
+    check(ErrorKind::kValue, input->session.get() == session.get(),
+          "[restore_program] expected inputs of the Program's session");
+    input->follow_base();
+    is_used[index] = true;
+    ordered.push_back(input);
+    kinds.push_back({input->dtype, input->device});
+  }
+  check(ErrorKind::kValue, ordered.size() == inputs.size() && stored.written <= inputs.size(),
+        "[restore_program] expected an order of ", inputs.size(), " inputs, and at most as many that are written");
+  const std::vector<const TensorMeta*> metas = pointers_to(ordered);
+  const ProgramTypes types(traced, metas, grad);  // throws if it is invalid
   for (Slot slot : traced.outputs())
     check(ErrorKind::kValue, types.contains(slot), "[restore_program] expected outputs that are defined, got %", slot);
   std::vector<Output> results;
-  for (size_t index : outputs) {
+  for (size_t index : stored.outputs) {
     check(ErrorKind::kValue, index < traced.outputs().size(), "[restore_program] expected one of ",
           traced.outputs().size(), " results, got ", index);
     results.push_back({Output::From::kResult, index});
   }
-  std::vector<size_t> order;
-  std::vector<InputKind> kinds;
-  for (const Tensor& input : inputs) {
-    check(ErrorKind::kValue, input->session.get() == session.get(),
-          "[restore_program] expected inputs of the Program's session");
-    order.push_back(order.size());
-    kinds.push_back({input->dtype, input->device});
-  }
   std::vector<v1::Site> sites(frame.sites().begin(), frame.sites().end());
-  return Ref<Program>(new Program(std::move(session), std::move(traced), inputs.size(), {}, std::move(order),
-                                  std::move(kinds), 0, {.exact = exact}, std::move(results), {}, {}, {},
-                                  std::move(sites), {}, {}));
+  Ref<Program> made(new Program(std::move(session), std::move(traced), inputs.size(), {}, stored.order,
+                                std::move(kinds), stored.written, {.exact = stored.exact}, std::move(results), {}, {},
+                                {}, std::move(sites), {}, {}));
+  made->add_signature(ordered, grad, hash_of(ordered, grad), types);
+  return made;
 }
 
 void Program::define(uint32_t site) {
@@ -285,12 +295,16 @@ const Program::Signature& Program::infer_results(absl::Span<const Tensor> ordere
   }
   check_kinds(ordered);
   const std::vector<const TensorMeta*> metas = pointers_to(ordered);
-  const ProgramTypes types = infer_types(metas, grad);
+  return add_signature(ordered, grad, hash, infer_types(metas, grad));
+}
+
+const Program::Signature& Program::add_signature(absl::Span<const Tensor> ordered, bool grad, uint64_t hash,
+                                                 const ProgramTypes& types) {
   Signature made{.inputs = {}, .grad = grad, .results = {}, .has_gradient = {}, .hash = hash};
   for (const Tensor& tensor : ordered) made.inputs.push_back(*tensor);
   for (Slot slot : traced_.outputs()) made.results.push_back(types.of(slot));
   if (grad) made.has_gradient = inputs_with_gradients(traced_, types, order_.size());
-  if (known != by_hash_.end()) {  // other metadata with the same hash
+  if (by_hash_.contains(hash)) {  // other metadata with the same hash, which is the first signature
     signatures_.front() = std::move(made);
     return signatures_.front();
   }

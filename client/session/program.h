@@ -75,13 +75,20 @@ class Program final : public RefCounted {
   // until the first run.
   std::string definition() const;
   // Whether restored() can make an equal Program in another process: one that has not run yet, and that depends on
-  // nothing but the metadata of its inputs, in their order, none of which it writes or differentiates.
+  // nothing but the metadata of its inputs, none of which it differentiates.
   bool can_be_stored() const;
-  // A Program of a definition() that can_be_stored(), for inputs of the metadata that it was traced with. Each output
-  // is the result of this number. Throws Error (ValueError) if the definition is invalid for the inputs, and Error
-  // (NotImplementedError) for an operator that this client does not have.
-  static Ref<Program> restored(Ref<Session> session, absl::Span<const Tensor> inputs, const std::string& definition,
-                               absl::Span<const size_t> outputs, bool exact);
+  // What restored() needs.
+  struct Stored {
+    std::string definition;
+    std::vector<size_t> order;
+    size_t written = 0;
+    std::vector<size_t> outputs;  // by output: the number of a result
+    bool exact = false;
+  };
+  // A Program that can_be_stored(), for inputs of the metadata that it was traced with, and for a run with gradients if
+  // `grad`. Throws Error (ValueError) if it is invalid for the inputs, and Error (NotImplementedError) for an operator
+  // that this client does not have.
+  static Ref<Program> restored(Ref<Session> session, absl::Span<const Tensor> inputs, const Stored& stored, bool grad);
   // The last inputs in order, which a run changes.
   size_t written() const { return written_; }
   bool is_exact() const { return options_.exact; }
@@ -153,6 +160,7 @@ class Program final : public RefCounted {
   Tensor tensor_of(const Output& output, absl::Span<const Tensor> inputs, absl::Span<const Tensor> results) const;
   std::vector<Tensor> in_order(absl::Span<const Tensor> inputs) const;
   const Signature& infer_results(absl::Span<const Tensor> ordered, bool grad);
+  const Signature& add_signature(absl::Span<const Tensor> ordered, bool grad, uint64_t hash, const ProgramTypes& types);
 
   const Ref<Session> session_;
   const tt::Program traced_;  // over the names 1, 2, ... of the inputs in order

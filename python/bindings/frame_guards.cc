@@ -12,6 +12,7 @@
 #include "engine/schema/error.h"
 #include "python/bindings/tensor/mode.h"
 #include "python/bindings/tensor/object.h"
+#include "python/bindings/tensor/open_session.h"
 #include "python/bindings/tensor/parse.h"
 #include "python/bindings/tensor/torch_function.h"
 #include "python/bindings/tensor/types.h"
@@ -154,7 +155,7 @@ uint64_t word_at(const void* at) {
 
 bool FrameGuards::Modes::operator==(const Modes& o) const {
   return grad == o.grad && inference == o.inference && function_modes == o.function_modes && autocast == o.autocast &&
-         default_dtype == o.default_dtype && default_device == o.default_device;
+         default_dtype == o.default_dtype && default_device == o.default_device && session == o.session;
 }
 
 FrameGuards::Modes FrameGuards::current_modes() {
@@ -162,7 +163,7 @@ FrameGuards::Modes FrameGuards::current_modes() {
   const bool has_hooks = !mode.saved_hooks.empty() && mode.saved_hooks.back()->recomputation() == nullptr;
   Modes modes{
       mode.grad, mode.inference, threads_with_function_modes != 0 || dispatch_mode_count() != 0 || has_hooks, {}, 0,
-      {}};
+      {},        open_session()};
   const client::AutocastSettings& cast = client::autocast_settings();
   if (cast.cpu_enabled || cast.cuda_enabled) {
     modes.autocast = {cast.cpu_enabled, cast.cuda_enabled, static_cast<int>(cast.cpu_dtype),
@@ -190,7 +191,8 @@ FrameGuards::FrameGuards(const py::sequence& nodes, std::vector<int> inputs) : i
       const py::object example = mark[0];
       tt::check(ErrorKind::kType, is_tensor(example.ptr()), "[FrameGuards] expected a Tensor");
       const client::Handle& handle = *handle_of(example.ptr());
-      TensorMark& made = tensors_.emplace_back(TensorMark{handle, Py_TYPE(example.ptr()), handle.is_leaf()});
+      TensorMark& made =
+          tensors_.emplace_back(TensorMark{handle, Py_TYPE(example.ptr()), handle.session.get(), handle.is_leaf()});
       made.dynamic.resize(handle.sizes.size());
       for (size_t dim : py::cast<std::vector<size_t>>(mark[1])) made.dynamic.at(dim) = true;
       made.order = order_without_gaps(handle);
@@ -216,7 +218,7 @@ void FrameGuards::add_tensor(int number, PyObject* example) {
   const client::Tensor& handle = handle_of(example);
   nodes_[number].mark = static_cast<int>(tensors_.size());
   nodes_[number].object = Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(example)));
-  tensors_.push_back({*handle, Py_TYPE(example), handle->is_leaf()});
+  tensors_.push_back({*handle, Py_TYPE(example), handle->session.get(), handle->is_leaf()});
 }
 
 void FrameGuards::check_inputs() const {
@@ -403,18 +405,19 @@ bool FrameGuards::check_tensor(const Node& node, PyObject* value) const {
   const TensorMark& mark = tensors_[node.mark];
   if (Py_TYPE(value) != mark.type) return false;
   const client::Handle& handle = *handle_of(value);
-  return handle.id != 0 && handle.dtype == mark.meta.dtype && handle.device == mark.meta.device &&
-         handle.requires_grad == mark.meta.requires_grad && has_same_numbers(handle.sizes, mark.meta.sizes) &&
-         has_same_numbers(handle.strides, mark.meta.strides) && handle.is_leaf() == mark.is_leaf;
+  return handle.id != 0 && handle.session.get() == mark.session && handle.dtype == mark.meta.dtype &&
+         handle.device == mark.meta.device && handle.requires_grad == mark.meta.requires_grad &&
+         has_same_numbers(handle.sizes, mark.meta.sizes) && has_same_numbers(handle.strides, mark.meta.strides) &&
+         handle.is_leaf() == mark.is_leaf;
 }
 
 bool FrameGuards::check_dynamic_tensor(const Node& node, PyObject* value) const {
   const TensorMark& mark = tensors_[node.mark];
   if (Py_TYPE(value) != mark.type) return false;
   const client::Handle& handle = *handle_of(value);
-  if (handle.id == 0 || handle.dtype != mark.meta.dtype || handle.device != mark.meta.device ||
-      handle.requires_grad != mark.meta.requires_grad || handle.is_leaf() != mark.is_leaf ||
-      handle.sizes.size() != mark.dynamic.size()) {
+  if (handle.id == 0 || handle.session.get() != mark.session || handle.dtype != mark.meta.dtype ||
+      handle.device != mark.meta.device || handle.requires_grad != mark.meta.requires_grad ||
+      handle.is_leaf() != mark.is_leaf || handle.sizes.size() != mark.dynamic.size()) {
     return false;
   }
   for (size_t dim = 0; dim < mark.dynamic.size(); ++dim) {

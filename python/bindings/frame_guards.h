@@ -49,10 +49,10 @@ enum class GuardKind : int {
   kCheckKeys,         // object: tuple of the keys in order
   kCheckMissing,      // object: key that the dict lacks
   kCheckTypeMissing,  // object: name
-  kCheckTensor,       // object: an example
+  kCheckTensor,       // object: an example, of the same session
   kCheckSame,         // b: another node, of the same object
   kCheckDistinct,     // object: tuple of node numbers, of different objects; tensors also have different storages
-  kCheckModes,        // grad mode, inference mode, autocast, default dtype, default device, function modes
+  kCheckModes,        // grad mode, inference mode, autocast, default dtype, default device, function modes, session
   kCheckNoDict,       // the object has no instance dict
   kCheckEmptyCell,
   kCheckDynamicTensor,  // object: (an example, a tuple of the dimensions whose sizes may differ, if they are at least
@@ -90,6 +90,7 @@ class FrameGuards {
   struct TensorMark {
     TensorMeta meta;
     PyTypeObject* type;
+    const client::Session* session;  // compared, not used: the compiled code keeps that of its Programs
     bool is_leaf;
     std::vector<bool> dynamic = {};  // by dimension; empty: none
     // The dimensions from the outermost in memory, if the tensor has no gaps: such a tensor of other sizes has none,
@@ -106,6 +107,7 @@ class FrameGuards {
     std::vector<int> autocast;
     int default_dtype;
     Device default_device;
+    const client::Session* session;  // which calls without a tensor argument use; null: none is open
     bool operator==(const Modes&) const;
   };
   struct Node {

@@ -18,6 +18,7 @@
 #include "python/bindings/autograd/autograd.h"
 #include "python/bindings/connection.h"
 #include "python/bindings/custom_operators.h"
+#include "python/bindings/file_states.h"
 #include "python/bindings/frame_cache.h"
 #include "python/bindings/operator_table.h"
 #include "python/bindings/overridable.h"
@@ -354,6 +355,7 @@ void bind(py::module_& m) {
   bind_custom_operators(m);
   bind_program(m);
   bind_frame_cache(m);
+  bind_file_states(m);
   bind_published(m);
   bind_serving(m);
   bind_operator_table(m);

@@ -155,14 +155,18 @@ void bind_program(py::module_& m) {
       .def_property_readonly("can_be_stored", [](const Program& p) { return p.program->can_be_stored(); })
       .def_static(
           "restored",
-          [](const std::string& definition, const std::vector<size_t>& outputs, bool exact,
+          [](std::string definition, std::vector<size_t> order, size_t written, std::vector<size_t> outputs, bool exact,
              const py::sequence& inputs) {
             const std::vector<client::Tensor> tensors = tensors_of(inputs, "restore_program");
             client::Session& session = tensors.empty() ? current_session() : *tensors[0]->session;
-            return Program{
-                client::Program::restored(Ref<client::Session>(&session), tensors, definition, outputs, exact)};
+            const Mode& mode = Mode::current();
+            const client::Program::Stored stored{std::move(definition), std::move(order), written, std::move(outputs),
+                                                 exact};
+            return Program{client::Program::restored(Ref<client::Session>(&session), tensors, stored,
+                                                     mode.grad && !mode.inference)};
           },
-          py::arg("definition"), py::arg("outputs"), py::arg("exact"), py::arg("inputs"))
+          py::arg("definition"), py::arg("order"), py::arg("written"), py::arg("outputs"), py::arg("exact"),
+          py::arg("inputs"))
       .def_property_readonly("requirements", &Program::requirements)
       .def_property_readonly("written", [](const Program& p) { return p.program->written(); })
       .def_property_readonly("is_exact", [](const Program& p) { return p.program->is_exact(); })

@@ -10,7 +10,7 @@ import atexit
 import contextlib
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from . import _C, _engine_package, _html, _threads
 from ._version import __version__
@@ -23,6 +23,7 @@ _opening = threading.RLock()  # held by connection() while it opens a session
 _has_ended = False  # whether the program is ending
 _traceparent = ""  # trace context of calls, in all sessions
 _refusal: BaseException | type[BaseException] | None = None  # raised by connect()
+at_disconnection: list[Callable[[], None]] = []  # functions that forget what belongs to the sessions, when they are closed
 _has_connected = False  # whether this process, or the one that it was forked from, has had a session
 
 
@@ -270,6 +271,9 @@ def disconnect() -> None:
         _C.set_session(None)
     for session in sessions:
         session.close()
+    if sessions and not _has_ended:
+        for forget in at_disconnection:
+            forget()
 
 
 def synchronize() -> None:

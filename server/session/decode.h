@@ -1,7 +1,6 @@
-// decode(): converts a Frame of the wire to a Program of the engine. client/session/encode.h has the reverse.
+// decode(): converts a Frame of the wire to a Program of the engine, by formats/program_frame.h.
 //
-// Checks for errors that occur only in frames: unknown operators, counts or inline bytes above the limits, and result
-// names that exceed 64 bits. The executor checks argument kinds, result counts, and whether names are in use.
+// The executor checks argument kinds, result counts, and whether names are in use.
 #pragma once
 
 #include <vector>

@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "python/bindings/tensor/object.h"
+#include "python/bindings/tensor/open_session.h"
 
 namespace tt::python {
 
@@ -85,6 +86,8 @@ client::Session& current_session() {
   }
   return *slot;
 }
+
+const client::Session* open_session() { return session_slot().get(); }
 
 void learn_device_types() {
   if (session_slot()) return;

@@ -34,7 +34,7 @@ from ._attributes import Attributes
 from ._bodies import Bodies
 from ._bytecode import Instruction
 from ._calls import Calls
-from ._capture_store import Results, Warned
+from ._capture_store import Results
 from ._codegen import Code
 from ._comparisons import Comparisons
 from ._control import Control
@@ -102,6 +102,7 @@ from ._values import (
 )  # fmt: skip
 from ._warning_filters import FUNCTIONS as FUNCTIONS_OF_WARNINGS
 from ._warning_filters import WarningFilters
+from ._warnings import Warned
 from ._wrap import Wrapping
 
 TABLES = {(3, 11): _opcodes_311.TABLE}  # the instructions, by version of Python, those of _entries.VERSIONS

@@ -1,7 +1,8 @@
 """Stores captures for other processes (_stored_captures.py reads them).
 
 A capture is stored only if each fact that it depends on can be compared in another process: otherwise the reason is counted
-(torch._dynamo.utils.counters["stored captures"]).
+(torch._dynamo.utils.counters["stored captures"]). The call that captures reads whatever may change afterwards (fingerprints,
+metadata of tensors, the Program); _background_stores.py writes the file after the call.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ import os
 import struct
 import sys
 import tempfile
-import threading
 import time
 import types
-import warnings
+import zlib
+from collections.abc import Iterator
 from typing import Any
 
 from .. import _C
+from . import _background_stores
 from ._fingerprints import CannotCheck, Fingerprints, digest, module_of, namespace, resolve
 from ._logs import counters
 from ._source import (
@@ -38,6 +40,7 @@ from ._source import (
 from ._stored_captures import (
     MAX_FILE,
     MAX_FILES,
+    MAX_TEXTS,
     NAME,
     SUFFIX,
     TENSOR_CLASSES,
@@ -46,9 +49,7 @@ from ._stored_captures import (
     folder,
     is_private,
     key_of,
-    modes,
     pack,
-    waiting,
 )  # fmt: skip
 from ._values import Constant, DictValue, SequenceValue, TensorValue, Value
 
@@ -58,7 +59,9 @@ _STORES_UNTIL_TIDY = 64  # in a process; the first one tidies, too
 _stores = itertools.count()
 _UNFINISHED = ".unfinished"  # the end of a file's name until it is whole
 _SECONDS_TO_WRITE = 3600
+_NODES_WITH_LOCK = 64  # nodes of guards that are encoded without a pause for other threads
 _ROW = struct.Struct("<iiii")
+_IDENTITIES = (CHECK_IS, CHECK_TYPE, CONSTANT)
 _REFUSED = {
     CALL: "a function that guards call", ATTRIBUTE: "an attribute of an object in C", CHECK_DYNAMIC_INT: "sizes that are symbols",
     CHECK_DYNAMIC_TENSOR: "sizes that are symbols", CHECK_SIZES: "sizes that are symbols",
@@ -72,39 +75,6 @@ def refuse(reason: str) -> None:
 
 
 # -- results
-
-
-class _Noting(type):
-    """The class of categories of warnings that no warning belongs to; asking them whether one does is noted."""
-
-    def __subclasscheck__(cls, _: type) -> bool:
-        if cls.thread == threading.get_ident():
-            cls.is_noted = True
-        return False
-
-
-class Warned:
-    """Finds out whether a block causes warnings, whatever the filters do with them."""
-
-    def __enter__(self) -> Warned:
-        self._category = _Noting("Noted", (), {"thread": threading.get_ident(), "is_noted": False})
-        self._filters = warnings.filters
-        # Without what simplefilter() does beside: warnings that were shown already would be shown again.
-        self._filter = ("ignore", None, self._category, None, 0)
-        self._filters.insert(0, self._filter)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(ValueError):  # another thread has reset the filters
-            self._filters.remove(self._filter)
-
-    def may_have_warned(self) -> bool:
-        """Whether there were warnings, or perhaps: Python looks at no filter for one that a module has shown before."""
-        if self._category.is_noted:
-            return True
-        modules = [sys.modules.get(name) for name in list(sys.modules) if name == _PACKAGE or name.startswith(f"{_PACKAGE}.")]
-        shown = [namespace(m).get("__warningregistry__") for m in modules if isinstance(m, types.ModuleType)]
-        return any(key != "version" for each in shown for key in each or ())
 
 
 class Results:
@@ -181,7 +151,7 @@ def _modules_of_package() -> list[str]:
     return [n for n, m in sorted(sys.modules.items()) if n.startswith(f"{_PACKAGE}.") and isinstance(m, types.ModuleType)]
 
 
-def _name_of(obj: Any) -> tuple[str, str] | None:
+def _name_of(obj: Any, modules: list[str] | None = None) -> tuple[str, str] | None:
     """The module and the name by which another process finds the object; None if there is none."""
     candidates: list[tuple[Any, Any]] = []
     if isinstance(obj, types.ModuleType):
@@ -190,9 +160,10 @@ def _name_of(obj: Any) -> tuple[str, str] | None:
         candidates = [(dict.get(obj, "__name__"), "__dict__")]
     elif isinstance(obj, type):
         name = obj.__qualname__
-        candidates = [(module_of(obj), name), *((m, name) for m in _modules_of_package() if name in namespace(sys.modules[m]))]
+        modules = modules or _modules_of_package()
+        candidates = [(module_of(obj), name), *((m, name) for m in modules if name in namespace(sys.modules[m]))]
     elif isinstance(obj, enum.Enum):
-        cls = _name_of(type(obj))
+        cls = _name_of(type(obj), modules)
         candidates = [] if cls is None else [(cls[0], f"{cls[1]}.{obj._name_}")]
     elif isinstance(obj, _C.dtype):
         candidates = [(_PACKAGE, repr(obj).rpartition(".")[2])]
@@ -242,6 +213,7 @@ class _Objects:
 
     def __init__(self, prints: Fingerprints) -> None:
         self._prints = prints
+        self._modules = _modules_of_package()
         self.described: list[Any] = []
         self.fingerprints: dict[int, str] = {}
         self._numbers: dict[Any, int] = {}
@@ -257,16 +229,11 @@ class _Objects:
     def value(self, obj: Any) -> int:
         """A value that is compared, or a key."""
         described = encoded(obj)
-        return self._add(("value", json.dumps(described)), described)
+        return self._add((type(described), json.dumps(described) if type(described) is list else described), described)
 
-    def tensor(self, obj: Any) -> int:
+    def tensor(self, cls: int, description: bytes) -> int:
         """The metadata of a tensor."""
-        if type(obj) not in TENSOR_CLASSES:
-            raise CannotCheck("a subclass of Tensor")
-        if obj.device.type not in ("cpu", "cuda"):
-            raise CannotCheck(f"a tensor on {obj.device.type}")
-        described = ["tensor", TENSOR_CLASSES.index(type(obj)), _C.FrameGuards.describe(obj).hex()]
-        return self._add(("tensor", json.dumps(described)), described)
+        return self._add((cls, description), ["tensor", cls, description.hex()])
 
     def identity(self, obj: Any, can_be_found: bool) -> int:
         """An object that is compared by its identity. `can_be_found`: the node finds it in the slots."""
@@ -275,7 +242,7 @@ class _Objects:
         key = ("object", id(obj))
         if key in self._numbers:
             return self._numbers[key]
-        name = _name_of(obj)
+        name = _name_of(obj, self._modules)
         if name is None and not can_be_found:
             raise CannotCheck(f"{_text(obj)}, which has no name")
         number = self._add(key, ["found"] if name is None else ["named", *name], obj)
@@ -290,76 +257,122 @@ def _text(obj: Any) -> str:
 # -- files
 
 
-def _files_of_package() -> bytes:
-    """The names of this package's files that are imported, except the bindings."""
+def _files_of(modules: list[str]) -> str:
+    """The names of the files of modules of this package, except the bindings."""
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # noqa: PTH100, PTH120
     found = set()
-    for name, module in list(sys.modules.items()):
-        if name == _PACKAGE or name.startswith(f"{_PACKAGE}."):
-            file = namespace(module).get("__file__") if isinstance(module, types.ModuleType) else None
-            if isinstance(file, str) and file.startswith(root) and file.endswith(".py"):
-                found.add(file.removeprefix(root))
-    return "\n".join(sorted(found)).encode()
+    for name in modules:
+        module = sys.modules.get(name)
+        file = namespace(module).get("__file__") if isinstance(module, types.ModuleType) else None
+        if isinstance(file, str) and file.startswith(root) and file.endswith(".py"):
+            found.add(file.removeprefix(root))
+    return "\n".join(sorted(found))
 
 
-def content_of(captured: Any, results: Results, program: Any, history: Any, prints: Fingerprints) -> list[bytes]:
-    """The sections of the file of a capture. Raises CannotCheck if another process could not compare what it depends on."""
-    if not program.can_be_stored:
-        raise CannotCheck("a Program that depends on more than its inputs")
-    objects, rows = _Objects(prints), []
-    for kind, parent, obj, index in captured.guards.nodes:
-        if kind in _REFUSED:
-            raise CannotCheck(_REFUSED[kind])
-        if kind == CHECK_TENSOR:
-            number = objects.tensor(obj)
-        elif kind in (CHECK_IS, CHECK_TYPE):
-            number = objects.identity(obj, can_be_found=True)
-        elif kind == CONSTANT:
-            number = objects.identity(obj, can_be_found=False)
-        elif kind == CHECK_MODES:
-            number = objects.value(None)
-        else:
-            number = objects.value(obj)
-        rows.append(_ROW.pack(kind, parent, number, index))
-    files = _files_of_package()
-    package = fingerprint_of_files(files)
-    if package is None:
-        raise CannotCheck("files of this package that have changed since the process began")
-    sizes, numbers = history.content()
-    header = {
-        "files": files.decode(), "package": package.hex(), "modes": modes(), "objects": objects.described,
-        "fingerprints": {str(number): text for number, text in objects.fingerprints.items()}, "inputs": captured.inputs,
-        "outputs": [index for _, index in program.outputs], "exact": program.is_exact, "result": results.shape,
-        "calls": results.calls, "sizes": sizes, "numbers": numbers,
-    }  # fmt: skip
-    return [json.dumps(header).encode(), b"".join(rows), program.definition, json.dumps(captured.guards.texts).encode()]
+class _Facts:
+    """What a capture depends on, as it was at the call. Refers to no tensor.
 
+    Raises CannotCheck if another process could not compare it.
+    """
 
-def store(entry: Any, captured: Any, slots: tuple, history: Any) -> None:
-    """Stores a capture, before its Program runs. Never fails: counts why a capture is not stored."""
-    results, made = captured.results, captured.made
-    try:
+    def __init__(self, entry: Any, captured: Any, slots: tuple, history: Any) -> None:
+        results, made = captured.results, captured.made
         if isinstance(results, str):
             raise CannotCheck(results)
         reason = "the graph is no Program" if made is None else made.reason_not_to_store()
         if reason:
             raise CannotCheck(reason)
-        prints = Fingerprints()
-        key = key_of(entry, slots, prints)
-        sections = content_of(captured, results, made.program._program, history, prints)
+        program = made.program._program
+        if not program.can_be_stored:
+            raise CannotCheck("a Program that depends on more than its inputs")
+        self.prints = Fingerprints()
+        self.key = key_of(entry, slots, self.prints)
+        self.nodes = [self._node(*node) for node in captured.guards.nodes]
+        self.texts = captured.guards.texts
+        self.definition = program.definition
+        sizes, numbers = history.content()
+        self.header = {
+            "key": self.key, "inputs": captured.inputs, "order": list(program.order), "written": program.written,
+            "outputs": [index for _, index in program.outputs], "exact": program.is_exact, "result": results.shape, "calls": results.calls, "sizes": sizes, "numbers": numbers,
+        }  # fmt: skip
+        self.folder = folder()
+        self.modules = [name for name in sys.modules if name == _PACKAGE or name.startswith(f"{_PACKAGE}.")]
+
+    def _node(self, kind: int, parent: int, obj: Any, index: int) -> tuple[int, int, Any, int]:
+        if kind == CHECK_TENSOR:
+            if type(obj) not in TENSOR_CLASSES:
+                raise CannotCheck("a subclass of Tensor")
+            if obj.device.type not in ("cpu", "cuda"):
+                raise CannotCheck(f"a tensor on {obj.device.type}")
+            return kind, parent, (TENSOR_CLASSES.index(type(obj)), _C.FrameGuards.describe(obj)), index
+        if kind in _REFUSED:
+            raise CannotCheck(_REFUSED[kind])
+        if kind in _IDENTITIES:
+            self.prints.of(obj)
+        return kind, parent, obj, index
+
+
+def sections_of(facts: _Facts) -> list[bytes]:
+    """The sections of a file."""
+    objects, rows = _Objects(facts.prints), []
+    for i, (kind, parent, obj, index) in enumerate(facts.nodes):
+        if kind == CHECK_TENSOR:
+            number = objects.tensor(*obj)
+        elif kind in _IDENTITIES:
+            number = objects.identity(obj, can_be_found=kind != CONSTANT)
+        elif kind == CHECK_MODES:
+            number = objects.value(None)
+        else:
+            number = objects.value(obj)
+        rows.append(_ROW.pack(kind, parent, number, index))
+        if i % _NODES_WITH_LOCK == 0:
+            _background_stores.let_others_run()
+    files = _files_of(facts.modules)
+    package = fingerprint_of_files(files)
+    if package is None:
+        raise CannotCheck("files of this package that have changed since the process began")
+    _background_stores.let_others_run()
+    fingerprints = {str(number): text for number, text in objects.fingerprints.items()}
+    header = {**facts.header, "package": package.hex(), "objects": objects.described, "fingerprints": fingerprints}
+    texts = json.dumps(facts.texts).encode()
+    if len(texts) > MAX_TEXTS:
+        raise CannotCheck("a large capture")
+    return [json.dumps(header).encode(), files.encode(), b"".join(rows), facts.definition, zlib.compress(texts, 1)]
+
+
+def store(entry: Any, captured: Any, slots: tuple, history: Any) -> None:
+    """Has a capture stored after the call, before whose Program runs this must be called. Never fails: counts why a capture is
+    not stored.
+    """
+    with _counting_refusals():
+        facts = _Facts(entry, captured, slots, history)
+        _background_stores.add(lambda: _store(facts))
+
+
+def _store(facts: _Facts) -> None:
+    with _counting_refusals():
+        sections = sections_of(facts)
         data = pack(sections)
         if len(data) > MAX_FILE:
             raise CannotCheck("a large capture")
-        _write(key, digest(*sections[:-1]).hex(), data)  # the texts contain addresses
+        _background_stores.let_others_run()
+        _write(facts.folder, facts.key, digest(*sections[:-1]).hex(), data)  # the texts contain addresses
         counters[NAME]["stored"] += 1
+        if next(_stores) % _STORES_UNTIL_TIDY == 0:
+            tidy(facts.folder)
+
+
+@contextlib.contextmanager
+def _counting_refusals() -> Iterator[None]:
+    try:
+        yield
     except CannotCheck as e:
         refuse(str(e))
     except Exception as e:  # noqa: BLE001 - a full disk, say; the function is compiled already
         refuse(f"{type(e).__name__}: {e}")
 
 
-def _write(key: str, content: str, data: bytes) -> None:
-    root = folder()
+def _write(root: str, key: str, content: str, data: bytes) -> None:
     if not root:
         raise CannotCheck("no folder")
     os.makedirs(os.path.dirname(root), exist_ok=True)  # noqa: PTH103, PTH120
@@ -376,16 +389,13 @@ def _write(key: str, content: str, data: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(temporary)  # noqa: PTH108
         raise
-    of_key = files_of(key)
+    of_key = files_of(key, root)
     if len(of_key) > MAX_FILES:
         _remove_oldest(of_key, MAX_FILES, MAX_BYTES)
-    if next(_stores) % _STORES_UNTIL_TIDY == 0:
-        waiting.append(tidy)
 
 
-def tidy() -> None:
-    """Removes the files that were not used for the longest time, beyond the limits of the folder."""
-    root = folder()
+def tidy(root: str) -> None:
+    """Removes the files of a folder that were not used for the longest time, beyond its limits."""
     with contextlib.suppress(OSError):
         if is_private(root):
             _remove_oldest([os.path.join(root, name) for name in os.listdir(root)], MAX_FILES_OF_ALL, MAX_BYTES)  # noqa: PTH118, PTH208

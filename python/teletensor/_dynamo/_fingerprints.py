@@ -12,6 +12,7 @@ import enum
 import importlib
 import sys
 import types
+from struct import pack
 from typing import Any
 
 try:
@@ -49,11 +50,11 @@ class CopyNumber:
 
 def digest(*parts: bytes) -> bytes:
     """A hash of parts, which does not depend on where they meet."""
-    h = blake2b(digest_size=16)
-    for part in parts:
-        h.update(len(part).to_bytes(8, "little"))
-        h.update(part)
-    return h.digest()
+    count = len(parts)
+    return blake2b(pack(f"<{count + 1}Q", count, *map(len, parts)) + b"".join(parts), digest_size=16).digest()
+
+
+_NOTHING = digest()
 
 
 def module_of(cls: type) -> str:
@@ -152,30 +153,35 @@ class Fingerprints:
         consts = code.co_consts
         if consts and type(consts[-1]) is CopyNumber:
             consts = consts[:-1]
+        # A tuple, which is none of the primitive objects, stands for each other constant.
         texts = repr((
-            code.co_filename, code.co_firstlineno, code.co_name, code.co_qualname, code.co_flags, code.co_argcount,
-            code.co_posonlyargcount, code.co_kwonlyargcount, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars,
+            [() if type(c) not in _PRIMITIVES else c for c in consts], code.co_filename, code.co_firstlineno, code.co_name,
+            code.co_qualname, code.co_flags, code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_names,
+            code.co_varnames, code.co_freevars, code.co_cellvars,
         ))  # fmt: skip
         parts = (texts.encode("utf-8", "surrogatepass"), code.co_code, code.co_linetable, code.co_exceptiontable)
-        return digest(b"code", *parts, *map(self.of, consts))
+        return digest(b"code", *parts, *[self.of(c) for c in consts if type(c) not in _PRIMITIVES])
 
     def _function(self, function: types.FunctionType) -> bytes:
         if not has_builtins(function):
             raise CannotCheck("other builtin functions")
         defaults = function.__defaults__ or ()
-        named = sorted((function.__kwdefaults__ or {}).items())
+        named = function.__kwdefaults__
         cells = []
         for cell in function.__closure__ or ():
             try:
                 cells.append(self.part(cell.cell_contents))
             except ValueError:
                 cells.append(b"empty")
-        own = [digest(str(name).encode(), self.part(value)) for name, value in function.__dict__.items()]
+        own = function.__dict__
         return digest(
             b"function", str(function.__module__).encode(), function.__qualname__.encode(), self.of(function.__code__),
-            digest(*map(self.part, defaults)), digest(*(digest(name.encode(), self.part(value)) for name, value in named)),
-            digest(*cells), digest(*sorted(own)),
+            digest(*map(self.part, defaults)) if defaults else _NOTHING, self._named(named) if named else _NOTHING,
+            digest(*cells) if cells else _NOTHING, self._named(own) if own else _NOTHING,
         )  # fmt: skip
+
+    def _named(self, values: dict[str, Any]) -> bytes:
+        return digest(*sorted(digest(str(name).encode(), self.part(value)) for name, value in values.items()))
 
     def _type(self, cls: type) -> bytes:
         module = module_of(cls)

@@ -20,8 +20,8 @@ class SizeHistory:
         return not self._sizes and not self._numbers
 
     def content(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What it has seen, for restore()."""
-        return self._sizes, self._numbers
+        """What it has seen until now, for restore()."""
+        return {name: list(sizes) if sizes is not None else None for name, sizes in self._sizes.items()}, dict(self._numbers)
 
     def restore(self, sizes: dict[str, Any], numbers: dict[str, Any]) -> None:
         """Sets what content() has returned in another process."""

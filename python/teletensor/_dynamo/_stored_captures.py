@@ -12,11 +12,11 @@ else may write to it.
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import stat
 import struct
 import sys
+import types
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -30,9 +30,10 @@ from ._fingerprints import CannotCheck, Fingerprints, blake2b, digest, has_built
 from ._logs import any_enabled as any_log_is_enabled
 from ._logs import counters
 
-MAGIC = b"TTCAPT01"
-_HEADER = struct.Struct("<8s32sIIII")  # MAGIC, a hash of the rest, sizes of the sections in bytes
+MAGIC = b"TTCAPT02"
+_HEADER = struct.Struct("<8s32s5I")  # MAGIC, a hash of the rest, sizes of the sections in bytes
 MAX_FILE = 8 << 20
+MAX_TEXTS = 32 << 20  # of guards, in bytes
 MAX_FILES = 8  # of a key
 SUFFIX = ".capture"
 NAME = "stored captures"  # of the counters
@@ -59,7 +60,10 @@ class Texts:
         self._data = data
 
     def _list(self) -> list[str]:
-        return json.loads(self._data)
+        import json
+        import zlib
+
+        return json.loads(zlib.decompressobj().decompress(self._data, MAX_TEXTS))
 
     def __getitem__(self, i: int) -> str:
         return self._list()[i]
@@ -74,19 +78,6 @@ class NamedProgram:
     def __init__(self, program: Any, name: str) -> None:
         self._program, self.__name__ = program, name
         _named_programs.add(self)
-
-
-waiting: list[Callable[[], None]] = []  # what is done when other threads may capture again
-
-
-def finish() -> None:
-    """Does what waits, without the lock of captures."""
-    while waiting:
-        try:
-            function = waiting.pop()
-        except IndexError:  # another thread does it
-            return
-        function()
 
 
 # -- whether
@@ -139,9 +130,8 @@ def _settings() -> str:
         module = sys.modules.get(f"{_PREFIX}{name}.config")
         values = namespace(module) if module is not None else {}
         found.append(sorted((k, repr(v)) for k, v in values.items() if type(v) in (bool, int, float, str, type(None))))
-    environment = sorted(
-        (k, v) for k, v in os.environ.items() if k.startswith(("TELETENSOR_", "TORCH", "PYTORCH_")) and k not in _WITHOUT_EFFECT
-    )
+    names = [k for k in os.environ if k.startswith(("TELETENSOR_", "TORCH", "PYTORCH_")) and k not in _WITHOUT_EFFECT]
+    environment = sorted((k, os.environ.get(k)) for k in names)
     return repr((found, environment))
 
 
@@ -195,9 +185,8 @@ def is_private(path: str) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
 
 
-def files_of(key: str) -> list[str]:
-    """The files of a key: KEY-CONTENT.capture."""
-    path = folder()
+def files_of(key: str, path: str) -> list[str]:
+    """The files of a key in a folder: KEY-CONTENT.capture."""
     if not is_private(path):
         return []
     try:
@@ -209,7 +198,7 @@ def files_of(key: str) -> list[str]:
 
 def pack(sections: list[bytes]) -> bytes:
     """The bytes of a file."""
-    rest = struct.pack("<IIII", *map(len, sections)) + b"".join(sections)
+    rest = struct.pack("<5I", *map(len, sections)) + b"".join(sections)
     return MAGIC + blake2b(rest, digest_size=32).digest() + rest
 
 
@@ -246,25 +235,33 @@ def _start_of_process() -> float:
 
 os.register_at_fork(before=_start_of_process)  # a child has the modules that this process has imported
 
-_known_files: dict[bytes, bytes | None] = {}
+_known_files: dict[str, bytes | None] = {}
 
 
-def fingerprint_of_files(names: bytes) -> bytes | None:
+def fingerprint_of_files(names: str) -> bytes | None:
     """A hash of the states of this package's files, names separated by newlines; None if one has changed since the process began."""
     if names not in _known_files:
-        latest, rows = 0, []
-        try:
-            for name in names.decode().split("\n"):
-                found = os.stat(f"{_PACKAGE}/{name}")
-                latest = max(latest, found.st_mtime_ns, found.st_ctime_ns)
-                rows.append(struct.pack("<QqqQ", found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino))
-            _known_files[names] = digest(names, *rows) if latest < _start_of_process() * 1e9 else None
-        except (OSError, ValueError):
-            _known_files[names] = None
+        states = _C.states_of_files(_PACKAGE, names)
+        is_old = states is not None and states[1] < _start_of_process() * 1e9
+        _known_files[names] = digest(names.encode(), states[0]) if states is not None and is_old else None
     return _known_files[names]
 
 
 # -- looking up
+
+
+def _parsed(text: str) -> Any:
+    """The values of JSON. Without the module json, which compiles regular expressions for a millisecond when it is imported."""
+    try:
+        from _json import make_scanner
+    except ImportError:
+        from json import loads
+
+        return loads(text)
+    none = types.SimpleNamespace(
+        strict=True, object_hook=None, object_pairs_hook=None, parse_float=float, parse_int=int, parse_constant=float
+    )
+    return make_scanner(none)(text, 0)[0]
 
 
 def decoded(value: Any) -> Any:
@@ -311,21 +308,36 @@ def _maker(shape: Any) -> Callable[[tuple], Any]:
     raise CannotCheck("a stored result")
 
 
-def _use(data: bytes, slots: tuple, prints: Fingerprints, state: Any, name: str) -> Stored:
+def _running_or_calling(run: Callable, make: Callable[[tuple], Any]) -> Callable:
+    """What runs a Program that writes to inputs, or where it does not fit calls the function, as after a capture."""
+
+    def function(slots: tuple, inputs: tuple) -> Any:
+        try:
+            return make(run(inputs))
+        except (RuntimeError, ValueError) as e:  # before anything has run
+            if not str(e).startswith("[run_program] "):
+                raise
+        called, args, kwargs = slots
+        return called(*args, **kwargs)
+
+    return function
+
+
+def _use(data: bytes, key: str, slots: tuple, prints: Fingerprints, state: Any, name: str) -> Stored:
     """Raises CannotCheck if the capture is not right for the call."""
     sections = unpack(data)
     if sections is None:
         raise CannotCheck("a damaged file")
-    header = json.loads(sections[0])
-    files, definition, texts = header["files"].encode(), sections[2], sections[3]
+    header = _parsed(sections[0].decode())
+    files, nodes, definition, texts = sections[1].decode(), *sections[2:]
+    if header["key"] != key:
+        raise CannotCheck("a file of another name")
     found = fingerprint_of_files(files)
     if found is None or found.hex() != header["package"]:
         raise CannotCheck("other files of this package")
-    if header["modes"] != modes():
-        raise CannotCheck("other modes of the thread")
     described, expected = header["objects"], header["fingerprints"]
-    objects = [decoded(each) for each in described]
-    guards = _C.FrameGuards.stored(sections[1], objects, header["inputs"], slots, UNKNOWN)
+    objects = [decoded(each) if type(each) is list else each for each in described]
+    guards = _C.FrameGuards.stored(nodes, objects, header["inputs"], slots, UNKNOWN)
     if guards is None:
         raise CannotCheck("a guard")
     found_here = []
@@ -340,9 +352,12 @@ def _use(data: bytes, slots: tuple, prints: Fingerprints, state: Any, name: str)
     if not guards.check(slots):
         raise CannotCheck("a guard")
     inputs = guards.inputs()
-    program = _C.Program.restored(definition, header["outputs"], header["exact"], inputs)
+    written = header["written"]
+    program = _C.Program.restored(definition, header["order"], written, header["outputs"], header["exact"], inputs)
     run, shape = program.run, header["result"]
-    if shape == ["output", 0]:
+    if written:
+        function = _running_or_calling(run, _maker(shape))
+    elif shape == ["output", 0]:
         def function(_slots: tuple, inputs: tuple) -> Any:
             return run(inputs)[0]
     else:
@@ -362,13 +377,13 @@ def find(entry: Any, slots: tuple, state: Any) -> Stored | None:
     prints = Fingerprints()
     try:
         key = key_of(entry, slots, prints)
-    except (CannotCheck, RecursionError):
+    except (CannotCheck, RecursionError, ValueError):  # ValueError: an int of more digits than a text may have
         return None
-    for path in files_of(key):
+    for path in files_of(key, folder()):
         try:
-            with open(path, "rb") as file:  # noqa: PTH123
-                data = file.read(MAX_FILE + 1)
-            stored = _use(data, slots, prints, state, program_name(entry, slots))
+            with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+                data = file.read(min(os.fstat(file.fileno()).st_size, MAX_FILE + 1))
+            stored = _use(data, key, slots, prints, state, program_name(entry, slots))
         except Exception as e:  # noqa: BLE001 - whatever is wrong with a file, the function can be captured
             reason = str(e) if isinstance(e, CannotCheck) else f"{type(e).__name__}: {e}"
             counters[NAME][f"not used: {reason}"] += 1

@@ -18,7 +18,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .. import _C
+from .. import _C, _connection
 from ..nn import Module
 from . import _marks, _stored_captures, config
 from ._backends import lookup_backend
@@ -196,7 +196,6 @@ class Compiler:
             return plain(slots)
         with _lock, without_collections():
             function = self._stored(entry, slots, state) or self._compile(entry, slots, plain, state)
-        _stored_captures.finish()
         return function(slots)
 
     def _stored(self, entry: Entry, slots: tuple, state: _CacheState) -> Callable | None:
@@ -477,14 +476,22 @@ def shared_compiler(
         return known
 
 
-def reset() -> None:
-    """Removes all compiled code, and clears the counters."""
+def _remove_code() -> None:
     with _lock:
         for compiler in list(_compilers):
             for caches in list(compiler.caches.values()):
                 for cache, state in caches.values():
                     cache.clear()
                     state.reset()
+
+
+_connection.at_disconnection.append(_remove_code)  # Programs belong to a session
+
+
+def reset() -> None:
+    """Removes all compiled code, and clears the counters."""
+    with _lock:
+        _remove_code()
         counters.clear()
         _warned.clear()
 

@@ -9,6 +9,7 @@ from .._C import Tensor
 from .._dynamo._backends import plain_forward, register_backend
 from .._dynamo._logs import counters, log
 from .._dynamo._tensors import mode_state, set_mode_state
+from .._dynamo._warnings import executing_again
 from ._graph_programs import GraphProgram
 
 
@@ -18,7 +19,8 @@ def engine(gm: Any, inputs: Sequence[Tensor]) -> Callable:
     before = mode_state()
     made: GraphProgram | None = None
     try:
-        made = GraphProgram(gm, inputs)
+        with executing_again():
+            made = GraphProgram(gm, inputs)
         reason = made.reason_against
     except Exception as e:  # noqa: BLE001 - whatever a Program refuses runs one by one
         reason = f"{type(e).__name__}: {e}"

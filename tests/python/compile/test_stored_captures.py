@@ -44,6 +44,8 @@ with {context}:
     for _ in range(2):
         assert repr(flat(call(compiled))) == repr(expected), (flat(call(compiled)), expected)
 import teletensor._dynamo.utils
+from teletensor._dynamo import _background_stores
+_background_stores.finish()
 counters = teletensor._dynamo.utils.counters
 print(json.dumps({{"captures": dict(counters["stored captures"]), "stats": dict(counters["stats"]), "modules": sorted(sys.modules)}}))
 """
@@ -135,7 +137,39 @@ def call(f):
         return f({argument})
 """
 _ROOT = str(Path(__file__).resolve().parents[3])
+# Programs that write to their inputs: an argument and buffers of a module.
+_WRITES = """
+import teletensor as torch
+def function(x, y, n):
+    z = x * n
+    y.add_(z)
+    x[0] = 5
+    return z + y
+def call(f):
+    x, y = torch.arange(12.0).reshape(3, 4), torch.ones(3, 4)
+    return f(x, y, 3), x, y, x._version, y._version
+"""
+_BATCH_NORM = """
+import teletensor as torch
+from teletensor import nn
+def make():
+    global model
+    torch.manual_seed(3)
+    model = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.BatchNorm2d(3))
+    return model
+def call(f):
+    for norm in (model[1], model[3]):
+        norm.reset_running_stats()
+    model.zero_grad()
+    x = torch.arange(64.0).reshape(2, 2, 4, 4).sin()
+    first = f(x)
+    (first * first).sum().backward()
+    second = f(x + 1)
+    return first, second, *(p.grad for p in model.parameters()), *(b.clone() for b in model.buffers())
+"""
 _USED = {
+    "writes": _WRITES,
+    "batch norm": _BATCH_NORM,
     "MLP": _MLP,
     "function": _FUNCTION,
     "ints": _INTS,
@@ -235,7 +269,6 @@ _REFUSED = {
     "unused random number": ("import random\ndef function(x):\n    random.seed(3)\n    return x + 1\n", {}, "random numbers or prints"),
     "print": ("import teletensor as torch\ntorch._dynamo.config.reorderable_logging_functions.add(print)\ndef function(x):\n    print(end='')\n    return x + 1\n", {}, "random numbers or prints"),
     "argument as result": ("def function(x):\n    return x, x + 1\n", {}, "a result that existed before"),
-    "written argument": ("def function(x):\n    x.add_(1)\n    return x * 2\n", {}, "a Program that depends on more than its inputs"),
     "symbols": (_MLP, {"options": ", dynamic=True"}, ""),
     "other backend": (_MLP, {"options": ", backend='eager'"}, ""),
     "allowed function": ("import teletensor as torch\n@torch.compiler.allow_in_graph\ndef g(x):\n    return x + 1\ndef function(x):\n    return g(x)\n", {}, ""),
@@ -347,6 +380,7 @@ sys.path.insert(0, {folder!r})
 import teletensor as torch
 import user
 import teletensor._dynamo.utils
+from teletensor._dynamo import _background_stores
 counters = teletensor._dynamo.utils.counters["stored captures"]
 found = {{}}
 for name, function in user.rows.items():
@@ -355,6 +389,7 @@ for name, function in user.rows.items():
     expected = function(x)
     is_equal = torch.compile(function)(x).tolist() == expected.tolist()
     assert is_equal, (name, dict(counters))
+    _background_stores.finish()
     found[name] = dict(counters)
 print(json.dumps(found))
 """
@@ -511,7 +546,7 @@ def test_folder_is_tidied_without_the_lock(tmp_path):
     before = """
 import json, sys
 from teletensor._dynamo import _capture_store, eval_frame
-def tidy():
+def tidy(folder):
     with open({path!r}, "a") as file:
         file.write(f"{{eval_frame._lock._is_owned()}} ")
 _capture_store.tidy = tidy
@@ -622,3 +657,112 @@ def call(f):
 user.call = call
 """
     assert "used" not in _process(tmp_path, source, before=seen)["captures"]
+
+
+# Programs that do not wait until a capture is stored.
+_AT_ONCE = """
+import os, sys
+sys.path.insert(0, {folder!r})
+import teletensor as torch
+import user
+{program}
+"""
+
+
+def _program(folder: Path, text: str) -> str:
+    main = folder / "program.py"
+    main.write_text(_AT_ONCE.format(folder=str(folder), program=text))
+    environment = client_environment(TELETENSOR_ADDRESS=torch.connection().address, XDG_CACHE_HOME=str(folder / "cache"))
+    found = subprocess.run(
+        [sys.executable, str(main)], env={**environment, "TELETENSOR_STORED_CAPTURES": "1"}, capture_output=True, text=True, timeout=300
+    )
+    assert found.returncode == 0, found.stderr[-3000:]
+    assert not found.stderr, found.stderr
+    return found.stdout
+
+
+_CALL = "torch.compile(user.function)(torch.ones(3), 3, 0.5)"
+_USES = f"""
+assert {_CALL}.tolist() == [0.125] * 3
+print(dict(torch._dynamo.utils.counters["stored captures"]))
+"""
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        _CALL,
+        f"{_CALL}\nsys.exit(0)",
+        f"import threading\nthreading.Thread(target=lambda: {_CALL}).start()",
+        f"import atexit\natexit.register(lambda: {_CALL})",
+        f"import multiprocessing\nmultiprocessing.get_context('fork').Process(target=lambda: {_CALL}).start()",
+    ],
+    ids=["end", "exit", "thread", "atexit", "process"],
+)
+def test_program_that_ends_at_once_stores(program, tmp_path):
+    (tmp_path / "user.py").write_text(_INTS)
+    _program(tmp_path, program)
+    assert len(os.listdir(tmp_path / "cache/teletensor/captures")) == len(_files(tmp_path)) == 1
+    assert _program(tmp_path, _USES) == "{'used': 1}\n"
+
+
+def test_child_that_is_forked_at_once_stores_its_own_captures(tmp_path):
+    (tmp_path / "user.py").write_text(_INTS + "def other(x):\n    return x + 7\n")
+    _program(tmp_path, """
+x = torch.ones(3)
+torch.compile(user.function)(x, 3, 0.5)
+torch.disconnect()
+child = os.fork()
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+else:
+    from teletensor._dynamo import _background_stores
+    assert not _background_stores._stores._waiting and _background_stores._stores._thread is None
+    os._exit(0)
+""")
+    assert len(_files(tmp_path)) == 1
+    assert _program(tmp_path, _USES) == "{'used': 1}\n"
+
+
+# What changes between the first call and the end of its process, where the capture is stored.
+_LATER = {
+    "default argument": "user.scaled.__defaults__ = (3.0,)",
+    "keyword default": "user.scaled.__kwdefaults__['plus'] = 5.0",
+    "code": "def f(x):\n    return x * 7\nuser.helper.__code__ = f.__code__",
+    "function": "user.helper = lambda x: x * 5",
+    "static method": "user.Settings.apply = staticmethod(lambda x: x - 9)",
+    "global": "user.WEIGHT = 4",
+    "element": "user.TABLE['a'] = 2.5",
+    "attribute": "user.settings.factor = 5",
+    "mode": "torch.set_grad_enabled(False)",
+    "default dtype": "torch.set_default_dtype(torch.float64)",
+    "variable": "os.environ['TELETENSOR_EXACT_PROGRAMS'] = '1'",
+    "folder": "os.environ['XDG_CACHE_HOME'] = '/none'",
+    "module": "del sys.modules['user']",
+}
+
+
+@pytest.mark.parametrize("name", _LATER)
+def test_capture_is_stored_as_it_was_at_the_call(name, tmp_path):
+    (tmp_path / "user.py").write_text(_FUNCTION)
+    call = """
+def flat(found):
+    return [found["y"].tolist(), [z.tolist() for z in found["z"]], found["pair"][0].item()]
+def call():
+    return flat(torch.compile(user.function)(torch.arange(12.0).reshape(3, 4)))
+"""
+    check = call + """
+assert call() == flat(user.function(torch.arange(12.0).reshape(3, 4)))
+print(*torch._dynamo.utils.counters["stored captures"], sep="\\n")
+"""
+    _program(tmp_path, f"{call}\ncall()\n{_LATER[name]}")
+    if name not in ("folder", "module"):
+        assert "used" not in _program(tmp_path, f"{_LATER[name]}\n{check}").splitlines()
+    if _files(tmp_path) and name != "module":
+        assert "used" in _program(tmp_path, check).splitlines()
+
+
+def test_constant_of_many_digits(tmp_path):
+    source = f"N = 0x{'f' * 5000}\ndef function(x):\n    n = 0x{'f' * 5000}\n    return x + n % 7\n"
+    for _ in range(2):
+        assert "used" not in _process(tmp_path, source)["captures"]
