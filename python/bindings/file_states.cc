@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <future>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/file_descriptor.h"
+#include "engine/schema/error.h"
 #include "python/bindings/tensor/gil.h"
 
 namespace py = pybind11;
@@ -27,8 +30,9 @@ struct States {
 int64_t nanoseconds(const timespec& time) { return time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec; }
 
 // `names`: relative to the folder, separated by newlines. Nothing if a file cannot be found.
-std::optional<States> states_of(const std::string& folder, std::string_view names) {
-  const FileDescriptor root(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+std::optional<States> states_of(const std::string& folder, const std::string& lines) {
+  std::string_view names = lines;
+  const FileDescriptor root(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (root.get() < 0) return std::nullopt;
   States states;
   while (!names.empty()) {
@@ -45,22 +49,41 @@ std::optional<States> states_of(const std::string& folder, std::string_view name
   return states;
 }
 
+// The states of files, which a thread of its own looks up. The destructor waits for it. result() may be called once.
+class FileStates {
+ public:
+  FileStates(const std::string& folder, const std::string& names) {
+    try {
+      states_ = std::async(std::launch::async, states_of, folder, names);
+    } catch (const std::system_error&) {  // no more threads
+      states_ = std::async(std::launch::deferred, states_of, folder, names);
+    }
+  }
+  std::optional<std::pair<py::bytes, int64_t>> result() {
+    check(ErrorKind::kValue, states_.valid(), "[FileStates] expected one call of result(), got another one");
+    std::optional<States> states;
+    {
+      const ReleaseGil released;
+      states = states_.get();
+    }
+    if (!states) return std::nullopt;
+    return std::pair(py::bytes(states->rows), states->latest);
+  }
+
+ private:
+  std::future<std::optional<States>> states_;
+};
+
 }  // namespace
 
 void bind_file_states(py::module_& m) {
-  m.def(
-      "states_of_files",
-      [](const std::string& folder, const std::string& names) -> std::optional<std::pair<py::bytes, int64_t>> {
-        std::optional<States> states;
-        {
-          const ReleaseGil released;
-          states = states_of(folder, names);
-        }
-        if (!states) return std::nullopt;
-        return std::pair(py::bytes(states->rows), states->latest);
-      },
-      py::arg("folder"), py::arg("names"),
-      "Sizes, times and numbers of files, and the latest of the times in nanoseconds; None if one cannot be found.");
+  py::class_<FileStates>(
+      m, "FileStates",
+      "Sizes, times and numbers of files in a folder, whose names are separated by newlines. Another "
+      "thread looks them up.")
+      .def(py::init<const std::string&, const std::string&>(), py::arg("folder"), py::arg("names"))
+      .def("result", &FileStates::result,
+           "Waits. The states as bytes, and the latest of the times in nanoseconds; None if a file cannot be found.");
 }
 
 }  // namespace tt::python

@@ -1,4 +1,4 @@
-// Binding of states_of_files.
+// Binding of FileStates: whether files have changed.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -45,10 +45,10 @@ from ._stored_captures import (
     SUFFIX,
     TENSOR_CLASSES,
     files_of,
-    fingerprint_of_files,
     folder,
     is_private,
     key_of,
+    looking_up_files,
     pack,
 )  # fmt: skip
 from ._values import Constant, DictValue, SequenceValue, TensorValue, Value
@@ -293,7 +293,8 @@ class _Facts:
         sizes, numbers = history.content()
         self.header = {
             "key": self.key, "inputs": captured.inputs, "order": list(program.order), "written": program.written,
-            "outputs": [index for _, index in program.outputs], "exact": program.is_exact, "result": results.shape, "calls": results.calls, "sizes": sizes, "numbers": numbers,
+            "outputs": [index for _, index in program.outputs], "exact": program.is_exact, "result": results.shape,
+            "calls": results.calls, "sizes": sizes, "numbers": numbers,
         }  # fmt: skip
         self.folder = folder()
         self.modules = [name for name in sys.modules if name == _PACKAGE or name.startswith(f"{_PACKAGE}.")]
@@ -328,7 +329,7 @@ def sections_of(facts: _Facts) -> list[bytes]:
         if i % _NODES_WITH_LOCK == 0:
             _background_stores.let_others_run()
     files = _files_of(facts.modules)
-    package = fingerprint_of_files(files)
+    package = looking_up_files(files)()
     if package is None:
         raise CannotCheck("files of this package that have changed since the process began")
     _background_stores.let_others_run()

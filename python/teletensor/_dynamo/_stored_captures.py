@@ -238,13 +238,22 @@ os.register_at_fork(before=_start_of_process)  # a child has the modules that th
 _known_files: dict[str, bytes | None] = {}
 
 
-def fingerprint_of_files(names: str) -> bytes | None:
-    """A hash of the states of this package's files, names separated by newlines; None if one has changed since the process began."""
-    if names not in _known_files:
-        states = _C.states_of_files(_PACKAGE, names)
-        is_old = states is not None and states[1] < _start_of_process() * 1e9
+def looking_up_files(names: str) -> Callable[[], bytes | None]:
+    """Begins to look up this package's files, names separated by newlines, in another thread. The function that it returns waits,
+    and returns a hash of their states; None if one has changed since the process began.
+    """
+    if names in _known_files:
+        return lambda: _known_files[names]
+    looked_up = _C.FileStates(_PACKAGE, names)
+
+    def fingerprint() -> bytes | None:
+        start = _start_of_process()
+        states = looked_up.result()
+        is_old = states is not None and states[1] < start * 1e9
         _known_files[names] = digest(names.encode(), states[0]) if states is not None and is_old else None
-    return _known_files[names]
+        return _known_files[names]
+
+    return fingerprint
 
 
 # -- looking up
@@ -328,13 +337,11 @@ def _use(data: bytes, key: str, slots: tuple, prints: Fingerprints, state: Any, 
     sections = unpack(data)
     if sections is None:
         raise CannotCheck("a damaged file")
+    fingerprint_of_files = looking_up_files(sections[1].decode())
     header = _parsed(sections[0].decode())
-    files, nodes, definition, texts = sections[1].decode(), *sections[2:]
+    nodes, definition, texts = sections[2:]
     if header["key"] != key:
         raise CannotCheck("a file of another name")
-    found = fingerprint_of_files(files)
-    if found is None or found.hex() != header["package"]:
-        raise CannotCheck("other files of this package")
     described, expected = header["objects"], header["fingerprints"]
     objects = [decoded(each) if type(each) is list else each for each in described]
     guards = _C.FrameGuards.stored(nodes, objects, header["inputs"], slots, UNKNOWN)
@@ -349,6 +356,9 @@ def _use(data: bytes, key: str, slots: tuple, prints: Fingerprints, state: Any, 
             found_here.append(id(obj))
     if len(set(found_here)) != len(found_here):
         raise CannotCheck("one object instead of several")
+    found = fingerprint_of_files()
+    if found is None or found.hex() != header["package"]:
+        raise CannotCheck("other files of this package")
     if not guards.check(slots):
         raise CannotCheck("a guard")
     inputs = guards.inputs()
