@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import teletensor as torch
+from teletensor import _C
 from tests.conftest import IN_PROCESS, client_environment
 
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="needs several client processes")
@@ -766,3 +767,38 @@ def test_constant_of_many_digits(tmp_path):
     source = f"N = 0x{'f' * 5000}\ndef function(x):\n    n = 0x{'f' * 5000}\n    return x + n % 7\n"
     for _ in range(2):
         assert "used" not in _process(tmp_path, source)["captures"]
+
+
+def test_definitions_of_other_programs_are_refused():
+    def function(x, y):
+        x.add_(y)
+        return x * 2, y + 1
+
+    tensors = torch.ones(3), torch.full((3,), 2.0)
+    program = torch.compiler.trace(function, *tensors)._program
+    assert program.can_be_stored and list(program.order) == [1, 0] and program.written == 1
+    definition = program.definition
+
+    def restored(definition=definition, order=(1, 0), written=1, outputs=(0, 1), inputs=tensors):
+        return _C.Program.restored(definition, list(order), written, list(outputs), False, list(inputs))
+
+    first, second = restored().run(tensors)
+    assert first.tolist() == [6.0] * 3 and second.tolist() == [3.0] * 3 and tensors[0].tolist() == [3.0] * 3
+    invalid = [
+        {"definition": b""}, {"definition": definition[:-1]}, {"definition": b"\xff" * 64}, {"order": (0, 0)}, {"order": (0,)},
+        {"order": (1, 2)}, {"order": (1, 0, 1)}, {"written": 3}, {"outputs": (0, 2)}, {"inputs": tensors[:1]},
+        {"inputs": (torch.ones(3), torch.ones(5))}, {"inputs": ()},
+    ]  # fmt: skip
+    for change in invalid:
+        with pytest.raises((ValueError, NotImplementedError, RuntimeError)):
+            restored(**change)
+    for i in range(len(definition)):
+        for bit in (1, 16, 128):
+            damaged = definition[:i] + bytes([definition[i] ^ bit]) + definition[i + 1 :]
+            try:
+                restored(definition=damaged)
+            except (ValueError, NotImplementedError, RuntimeError, IndexError, TypeError):
+                pass
+    with pytest.raises(RuntimeError):  # the engine finds a write to what must not be written
+        found = restored(order=(1, 0), written=0).run(tensors)
+        found[0].tolist()
