@@ -11,6 +11,7 @@ import contextlib
 import functools
 import gc
 import os
+import sys
 import threading
 import types
 import warnings
@@ -489,7 +490,10 @@ _connection.at_disconnection.append(_remove_code)  # Programs belong to a sessio
 
 
 def reset() -> None:
-    """Removes all compiled code, and clears the counters."""
+    """Removes all compiled code, and clears the counters. Waits until captures are stored, which keeps classes of arguments."""
+    stores = sys.modules.get(f"{__package__}._background_stores")
+    if stores is not None:
+        stores.finish()
     with _lock:
         _remove_code()
         counters.clear()
