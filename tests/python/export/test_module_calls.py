@@ -110,7 +110,7 @@ def test_strict_requires_one_graph(torch):
 
     x = torch.ones(2)
     assert torch.export.export(Prints(), (x,)).module()(x).tolist() == [2, 2]
-    with pytest.raises(RuntimeError, match="effects outside of the graph"):
+    with pytest.raises(RuntimeError, match="print.., which"):
         torch.export.export(Prints(), (x,), strict=True)
     program = torch.export.export(torch.nn.Linear(2, 3), (x,), strict=True)
     assert len(program.graph_signature.parameters) == 2
