@@ -25,7 +25,6 @@ ENCODERS = (
     "efficientnet-b0",
     "mit_b0",
     "timm-mobilenetv3_small_075",
-    "densenet121",
     "tu-resnet10t",
 )
 LOSSES = {
@@ -47,7 +46,7 @@ def architectures_forward():
     with torch.no_grad():
         for name in ARCHITECTURES:
             encoder = "tu-vit_tiny_patch16_224" if name == "dpt" else "resnet18"
-            size = 224 if name == "dpt" else 64
+            size = {"dpt": 224, "pan": 128}.get(name, 64)
             found[name] = _model(name, encoder).eval()(randn(1, 3, size, size))
     return found
 

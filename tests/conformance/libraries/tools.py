@@ -33,7 +33,7 @@ def fill(module: torch.nn.Module, scale: float = 1.0) -> torch.nn.Module:
     with torch.no_grad():
         for name, p in [*module.named_parameters(), *module.named_buffers()]:
             buffer = "running" in name
-            if not p.is_floating_point() or (not isinstance(p, torch.nn.Parameter) and not buffer):
+            if not p.numel() or not p.is_floating_point() or (not isinstance(p, torch.nn.Parameter) and not buffer):
                 continue
             values = numpy.random.default_rng(zlib.crc32(name.encode())).standard_normal(
                 tuple(p.shape), dtype=numpy.float32
