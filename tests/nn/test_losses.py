@@ -1,6 +1,7 @@
 """Losses over sequences and margins, compared with their definitions."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -81,6 +82,25 @@ def test_cross_entropy_of_a_linear_layer(torch, classes):
     ignoring = F.linear_cross_entropy(x, weight, target, ignore_index=1, reduction="sum")
     plain = F.linear(x, weight.reshape(-1, 4)).reshape(5, *classes)
     np.testing.assert_allclose(ignoring.numpy(), F.cross_entropy(plain, target, ignore_index=1, reduction="sum").numpy(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["classes", "ignored", "probabilities"])
+def test_parts_of_a_batch_with_label_smoothing(torch, reduction, weighted, kind):
+    F = torch.nn.functional  # noqa: N806
+    x, weight, bias = (torch.randn(*n, requires_grad=True) for n in ((7, 4), (3, 4), (3,)))
+    target = torch.randn(7, 3).softmax(1) if kind == "probabilities" else torch.tensor([0, 2, 1, 1, 0, 1, 1])
+    settings = {"linear_bias": bias, "reduction": reduction, "label_smoothing": 0.2}
+    settings |= {"weight": torch.tensor([0.5, 1.0, 2.0])} if weighted else {}
+    settings |= {"ignore_index": 1} if kind == "ignored" else {}
+    parts = torch.nn.LinearCrossEntropyOptions(batch_chunk_size=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # ignored options
+        want, got = (F.linear_cross_entropy(x, weight, target, options=o, **settings) for o in (None, parts))
+    np.testing.assert_allclose(got.detach().numpy(), want.detach().numpy(), rtol=1e-5, atol=1e-6)
+    for a, b in zip(*(torch.autograd.grad(y.sin().sum(), (x, weight, bias)) for y in (got, want))):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize(

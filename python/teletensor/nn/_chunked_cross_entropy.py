@@ -9,13 +9,13 @@ from .. import _C
 from .._C import Tensor
 
 
-def applies(weight: Tensor, target: Tensor, label_smoothing: float) -> bool:
+def applies(weight: Tensor, target: Tensor) -> bool:
     """Whether the loss can be computed in parts; warns if not."""
-    found = weight.dim() == 2 and label_smoothing == 0 and not target.requires_grad
+    found = weight.dim() == 2 and not target.requires_grad
     if not found:
         warnings.warn(
-            "linear_cross_entropy: `options` ignored; parts of a batch need label_smoothing == 0, targets that do not require "
-            "grad, and one target per row",
+            "linear_cross_entropy: `options` ignored; parts of a batch need targets that do not require grad, and one target "
+            "per row",
             stacklevel=4,
         )
     return found
@@ -23,7 +23,7 @@ def applies(weight: Tensor, target: Tensor, label_smoothing: float) -> bool:
 
 def in_parts(
     loss: Callable, input: Tensor, linear_weight: Tensor, target: Tensor, linear_bias: Tensor | None, weight: Tensor | None,
-    reduction: str, ignore_index: int | None, options: Any,
+    reduction: str, ignore_index: int | None, label_smoothing: float, options: Any,
 ) -> Tensor:  # fmt: skip
     """The loss of a batch (N, features), computed in parts. `loss` is linear_cross_entropy.
 
@@ -32,7 +32,12 @@ def in_parts(
     from ..utils._checkpoint_runs import checkpoint
 
     rows, size = input.shape[0], options.rows_per_part(input.shape[0], input.shape[1], linear_weight.shape[0])
-    kept = {"weight": weight, "reduction": "none" if reduction == "none" else "sum", "ignore_index": ignore_index}
+    kept = {
+        "weight": weight,
+        "reduction": "none" if reduction == "none" else "sum",
+        "ignore_index": ignore_index,
+        "label_smoothing": label_smoothing,
+    }
 
     def part(x, w, t, b):
         return loss(x, w, t, linear_bias=b, **kept)
