@@ -19,12 +19,12 @@ constexpr double kLargest = 1e300;   // infinity equals itself only
 }  // namespace
 
 struct Pattern::Node {
-  enum class Kind { kCall, kEither, kTensor, kList, kNumber, kArgument, kConstant, kFlag, kNone };
+  enum class Kind { kCall, kEither, kTensor, kTensors, kList, kNumber, kArgument, kConstant, kFlag, kNone };
   Kind kind;
   std::string name = {};  // of a tensor, a list, a number or an argument
   double value = 0;       // of a constant or a flag
   const Op* op = nullptr;
-  std::vector<std::shared_ptr<const Node>> args = {};  // of a call; or what may match instead
+  std::vector<std::shared_ptr<const Node>> args = {};  // of a call or a list of tensors; or what may match instead
 };
 
 class Pattern::Parser {
@@ -99,11 +99,20 @@ class Pattern::Parser {
     Node node{Node::Kind::kCall};
     node.op = find_op(std::string_view(name));
     check(ErrorKind::kValue, node.op != nullptr, "expected an operator in a pattern, got ", name);
-    while (!take(')')) {
-      if (!node.args.empty()) check(ErrorKind::kValue, take(','), "expected ',' in a pattern before '", rest_, "'");
-      node.args.push_back(alternatives(word()));
-    }
+    parse_arguments(')', &node);
     return make(std::move(node));
+  }
+  void parse_arguments(char end, Node* node) {
+    while (!take(end)) {
+      if (!node->args.empty()) check(ErrorKind::kValue, take(','), "expected ',' in a pattern before '", rest_, "'");
+      if (take('[')) {
+        Node list{Node::Kind::kTensors};
+        parse_arguments(']', &list);
+        node->args.push_back(make(std::move(list)));
+      } else {
+        node->args.push_back(alternatives(word()));
+      }
+    }
   }
 
   static std::shared_ptr<const Node> make(Node node) { return std::make_shared<const Node>(std::move(node)); }
@@ -184,6 +193,12 @@ class Pattern::Matcher {
       case Node::Kind::kTensor:
         return arg.kind == Arg::Kind::kSlot &&
                match->tensors.try_emplace(node.name, arg.slot).first->second == arg.slot;
+      case Node::Kind::kTensors:
+        if (arg.kind != Arg::Kind::kSlots || arg.size != node.args.size()) return false;
+        for (uint32_t i = 0; i < arg.size; ++i) {
+          if (arg.slots[i] == 0 || !match_arg(*node.args[i], slot_arg(arg.slots[i]), match)) return false;
+        }
+        return true;
       case Node::Kind::kList: {
         std::vector<int64_t> list;
         if (arg.kind == Arg::Kind::kInts) {

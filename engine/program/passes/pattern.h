@@ -8,7 +8,7 @@
 // integers, and one that begins with `$` a number; a name that occurs twice stands for the same value. Numbers, None,
 // True and False match equal arguments, numbers with a relative tolerance of 1e-6, because programs round constants;
 // inf and -inf match themselves. A name that begins with `@` is any other argument, of the kind that it may have.
-// `a | b` matches what a matches, or what b does: the first that fits. The arguments of add and mul match in both
+// `[a, b]` is a list of tensors. `a | b` matches what a matches, or what b does: the first that fits. The arguments of add and mul match in both
 // orders. `max_dim(...)` is its first result.
 #pragma once
 

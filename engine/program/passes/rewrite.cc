@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
 #include <optional>
 #include <string>
@@ -10,15 +9,14 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "engine/device/cancellation.h"
 #include "engine/program/passes/inferred_call.h"
 #include "engine/program/passes/live_uses.h"
-#include "engine/program/passes/pattern.h"
 #include "engine/program/passes/remove_unused.h"
 #include "engine/program/passes/renamed_args.h"
+#include "engine/program/passes/rewrite_rules.h"
 #include "engine/schema/half.h"
 #include "engine/schema/op.h"
 #include "engine/schema/op_ids.h"
@@ -26,66 +24,11 @@
 namespace tt {
 namespace {
 
-// A call before the one that replaces a pattern, which reads its result as prepared(i).
-struct Preparation {
-  std::string_view op;
-  std::vector<Arg> args;
-};
-
-// An operator's arguments as owned values; a Program copies them.
-struct Replacement {
-  std::string_view op;
-  std::vector<Arg> args;
-  std::vector<int64_t> integers = {};  // of a list among the arguments
-  std::vector<Preparation> before = {};
-};
-
-// Stands for the result of preparation i until it has a name.
-Arg prepared(size_t i) { return slot_arg(std::numeric_limits<Slot>::max() - i); }
-
-class Types {
- public:
-  Types(const PatternMatch& match, const ProgramTypes& types) : match_(match), types_(types) {}
-
-  Slot slot(const char* name) const { return match_.tensors.at(name); }
-  const TensorMeta& of(const char* name) const { return types_.of(slot(name)); }
-  bool has(const char* name) const { return match_.tensors.contains(name); }
-  bool has_number(const char* name) const { return match_.numbers.contains(name); }
-  double number(const char* name) const { return match_.numbers.at(name); }
-  // 1 if the pattern has matched without the number.
-  double factor(const char* name) const {
-    const auto found = match_.numbers.find(name);
-    return found == match_.numbers.end() ? 1 : found->second;
-  }
-  bool has_argument(const char* name) const { return match_.arguments.contains(name); }
-  const Arg& argument(const char* name) const { return match_.arguments.at(name); }
-  bool has_list(const char* name) const { return match_.lists.contains(name); }
-  const std::vector<int64_t>& list(const char* name) const { return match_.lists.at(name); }
-  // The dimension of a list with one entry, not negative; nothing if it has more.
-  std::optional<int64_t> dim(const char* list, const char* tensor) const {
-    const std::vector<int64_t>& dims = match_.lists.at(list);
-    if (dims.size() != 1) return std::nullopt;
-    return dims[0] < 0 ? dims[0] + of(tensor).dim() : dims[0];
-  }
-  bool has_one(const char* list) const { return match_.lists.at(list).size() == 1; }
-  bool is_last(const char* list, const char* tensor) const { return dim(list, tensor) == of(tensor).dim() - 1; }
-  // Whether the tensor has one element per element of x's last dimension.
-  bool is_row_of(const char* tensor, const TensorMeta& x) const {
-    const TensorMeta& row = of(tensor);
-    return row.dim() == 1 && x.dim() > 0 && row.sizes[0] == x.sizes.back() && row.dtype == x.dtype;
-  }
-
- private:
-  const PatternMatch& match_;
-  const ProgramTypes& types_;
-};
-
-using Build = std::optional<Replacement> (*)(const Types& types);
-
 struct Rule {
   Pattern pattern;
   Build build;
   bool for_halves;  // also for results of 16 bits, whose intermediate results single calls round
+  bool is_last;     // of AddRule
 };
 
 std::optional<Replacement> softmax(const Types& types) {
@@ -131,150 +74,6 @@ std::optional<Replacement> gelu_tanh(const Types& types) {
 std::optional<Replacement> gelu_erf(const Types& types) { return Replacement{"gelu_erf", {slot_arg(types.slot("x"))}}; }
 
 std::optional<Replacement> silu(const Types& types) { return Replacement{"silu", {slot_arg(types.slot("x"))}}; }
-
-std::optional<Replacement> cross_entropy(const Types& types) {
-  if (types.dim("D", "x") != std::min<int64_t>(types.of("x").dim() - 1, 1)) return std::nullopt;  // that of the classes
-  return Replacement{"cross_entropy",
-                     {slot_arg(types.slot("x")), slot_arg(types.slot("t")), types.argument("@weight"),
-                      types.argument("@ignored"), types.argument("@reduction")}};
-}
-
-// Stands for no index: what gather, scatter and one_hot refuse as an index, and a target would have to equal to be
-// ignored.
-constexpr int64_t kNoneIgnored = std::numeric_limits<int64_t>::min();
-
-// Factors: numbers, or what Programs compute of numbers and sizes that depend on the input.
-constexpr char kFactors[] =
-    "e = div(full(E, $eb, @e), full(E, $em, @f)) "
-    "of_each = $b | e of_target = $a | sub(full(E, $a, @less), e) ";
-constexpr const char* kFactorDTypes[] = {"@e", "@f", "@less"};
-
-// Whether what kFactors matches are scalars that are computed of exact numbers, so that their values are known.
-bool are_scalar_factors(const Types& types) {
-  if (types.has_list("E") && !types.list("E").empty()) return false;
-  return std::all_of(std::begin(kFactorDTypes), std::end(kFactorDTypes), [&](const char* dtype) {
-    if (!types.has_argument(dtype)) return true;
-    const Arg& given = types.argument(dtype);
-    return given.kind == Arg::Kind::kInt && given.integer == static_cast<int64_t>(DType::kFloat64);
-  });
-}
-
-// The factor of the loss of each class.
-double factor_of_each(const Types& types) {
-  return types.has_number("$b") ? types.number("$b") : types.number("$eb") / types.number("$em");
-}
-
-// Whether x has rows of scores, with a target for each, which a column of indices has been made of.
-bool are_rows_with_targets(const Types& types) {
-  if (!are_scalar_factors(types)) return false;
-  const TensorMeta &x = types.of("x"), &t = types.of("t");
-  if (x.dim() != 2 || t.dim() != 1 || t.sizes[0] != x.sizes[0] || types.dim("D", "x") != 1) return false;
-  for (const char* last : {"G", "M", "Q", "S"}) {  // dimensions of rows that are gathered, added or removed
-    if (types.has_list(last) && types.dim(last, "x") != 1) return false;
-  }
-  if (types.has_list("U") && types.dim("U", "x") != 1) return false;
-  if (!types.has_list("V")) return true;
-  const std::vector<int64_t>& column = types.list("V");
-  return column.size() == 2 && column[1] == 1 && (column[0] == -1 || column[0] == x.sizes[0]);
-}
-
-// cross_entropy, if the factor of the target's loss and that of the sum of all losses are 1 - label_smoothing and
-// label_smoothing / classes.
-std::optional<Replacement> smoothed(const Types& types, double of_target, double of_each, std::string_view reduction) {
-  constexpr double kRounding = 4 * std::numeric_limits<double>::epsilon();
-  const double smoothing = of_each * static_cast<double>(types.of("x").sizes[1]);
-  if (!(smoothing > 0 && smoothing <= 1) || !(std::abs(of_target + smoothing - 1) <= kRounding)) return std::nullopt;
-  return Replacement{
-      "cross_entropy",
-      {slot_arg(types.slot("x")), slot_arg(types.slot("t")), Arg(), Arg(kNoneIgnored), Arg(reduction), Arg(smoothing)}};
-}
-
-// A weighted sum of the target's loss and of the mean (whose dimension is M) or the sum (Q) of the losses of all
-// classes. Not of nll_loss, because the other summand contains the targets that it ignores.
-std::optional<Replacement> mixed_losses(const Types& types, std::string_view reduction) {
-  if (!are_rows_with_targets(types)) return std::nullopt;
-  const bool is_mean = !types.has_list("Q");
-  const double divisor = types.factor("$n") * (is_mean ? static_cast<double>(types.of("x").sizes[1]) : 1);
-  const double less = types.has_argument("@less") ? types.number("$eb") / types.number("$em") : 0;
-  return smoothed(types, types.number("$a") - less, factor_of_each(types) / divisor, reduction);
-}
-std::optional<Replacement> each_mixed_loss(const Types& types) { return mixed_losses(types, "none"); }
-std::optional<Replacement> mean_mixed_loss(const Types& types) { return mixed_losses(types, "mean"); }
-std::optional<Replacement> sum_of_mixed_losses(const Types& types) { return mixed_losses(types, "sum"); }
-
-// The negative product of log probabilities with targets of which none is 0: a number at the target's class, a smaller
-// one elsewhere. Not of equal numbers, because the operator's factor of the target's loss is 0 then, and its product
-// with an infinite loss NaN.
-std::optional<Replacement> soft_targets(const Types& types, std::string_view reduction) {
-  if (!are_rows_with_targets(types)) return std::nullopt;
-  const TensorMeta& x = types.of("x");
-  const double elsewhere = factor_of_each(types);
-  const bool is_zero = elsewhere < std::numeric_limits<float>::min();  // if the targets are rounded to float32
-  if (is_zero || !(elsewhere * static_cast<double>(x.sizes[1]) < 1)) return std::nullopt;
-  if (types.has_number("$value")) return smoothed(types, types.number("$value") - elsewhere, elsewhere, reduction);
-  if (types.number("$k") != static_cast<double>(x.sizes[1])) return std::nullopt;
-  const DType dtype =
-      types.has_argument("@d") ? static_cast<DType>(types.argument("@d").integer) : DType::kFloat32;  // of a product
-  if (dtype != x.dtype) return std::nullopt;
-  return smoothed(types, types.number("$a"), elsewhere, reduction);
-}
-std::optional<Replacement> each_soft_target(const Types& types) { return soft_targets(types, "none"); }
-std::optional<Replacement> mean_of_soft_targets(const Types& types) { return soft_targets(types, "mean"); }
-std::optional<Replacement> sum_of_soft_targets(const Types& types) { return soft_targets(types, "sum"); }
-
-// A reduction of the losses of all positions.
-std::optional<Replacement> reduced_cross_entropy(const Types& types, std::string_view reduction) {
-  const Arg& given = types.argument("@reduction");
-  if (given.kind != Arg::Kind::kString || given.string() != "none") return std::nullopt;
-  const Arg weight = types.has_argument("@weight") ? types.argument("@weight") : Arg();
-  return Replacement{"cross_entropy",
-                     {slot_arg(types.slot("x")), slot_arg(types.slot("t")), weight, types.argument("@ignored"),
-                      Arg(reduction), types.argument("@smoothing")}};
-}
-std::optional<Replacement> sum_of_cross_entropy(const Types& types) { return reduced_cross_entropy(types, "sum"); }
-// Of losses of which none is ignored, because a mean counts the zeros of ignored ones.
-std::optional<Replacement> mean_cross_entropy(const Types& types) {
-  const Arg& ignored = types.argument("@ignored");
-  if (ignored.kind != Arg::Kind::kInt || ignored.integer != kNoneIgnored) return std::nullopt;
-  return reduced_cross_entropy(types, "mean");
-}
-
-void add_smoothed_losses(absl::FunctionRef<void(const std::string& text, Build build)> add) {
-  const std::string picked =
-      std::string(kFactors) +
-      "L = log_softmax(x, D) i = unsqueeze(t, U) | unsqueeze(detach(t), U) | view(t, V) | reshape(t, V) "
-      "p = gather(L, G, i) ";
-  const std::string each = picked +
-                           "m = mean(L, M) | div(sum(L, Q), $n) | sum(L, Q) "
-                           "s = neg(m) | div(neg(sum(L, Q)), $n) "
-                           "l = squeeze_dim(p, S) | select(p, S, 0) | squeeze(p) "
-                           "n = neg(l) | squeeze_dim(neg(p), S) | select(neg(p), S, 0) | squeeze(neg(p)) ";
-  add(each + "add(mul(n, of_target), mul(s, of_each))", &each_mixed_loss);
-  add(each + "sub(mul(n, of_target), mul(m, of_each) | div(mul(sum(L, Q), of_each), $n))", &each_mixed_loss);
-  // Columns of losses, which only a reduction makes equal to the operator's.
-  const std::string columns = picked +
-                              "m = mean(L, M, True) | div(sum(L, Q, True), $n) | sum(L, Q, True) "
-                              "s = neg(m) | div(neg(sum(L, Q, True)), $n) ";
-  add(columns + "mean(add(mul(neg(p), of_target), mul(s, of_each)))", &mean_mixed_loss);
-  add(columns + "sum(add(mul(neg(p), of_target), mul(s, of_each)))", &sum_of_mixed_losses);
-  const std::string reduced = each +
-                              "k = mean(n) | mean(neg(p)) | neg(mean(l)) | neg(mean(p)) "
-                              "o = mean(m) | mean(L) ";
-  add(reduced + "add(mul(k, of_target), mul(mean(s) | neg(o), of_each))", &mean_mixed_loss);
-  add(reduced + "sub(mul(k, of_target), mul(o, of_each))", &mean_mixed_loss);
-  const std::string soft =
-      std::string(kFactors) +
-      "L = log_softmax(x, D) i = unsqueeze(t, U) | unsqueeze(detach(t), U) | view(t, V) | reshape(t, V) "
-      "z = full_like(L, $b) | full_like(x, $b) | fill(zeros_like(L), $b) | fill(zeros_like(x), $b) "
-      "h = to_dtype(one_hot(t, $k), @d) | one_hot(t, $k) "
-      "q = scatter_value(z, G, i, $value) | add(mul(h, $a), of_each) ";
-  add(soft + "neg(sum(mul(q, L), Q))", &each_soft_target);
-  add(soft + "sum(neg(mul(q, L)) | mul(neg(q), L) | mul(q, neg(L)), Q)", &each_soft_target);
-  add(soft + "neg(mean(sum(mul(q, L), Q)))", &mean_of_soft_targets);
-  add(soft + "neg(sum(mul(q, L)))", &sum_of_soft_targets);
-  add("sum(cross_entropy(x, t, @weight, @ignored, @reduction, @smoothing))", &sum_of_cross_entropy);
-  add("mean(cross_entropy(x, t, None, @ignored, @reduction, @smoothing))", &mean_cross_entropy);
-}
 
 // Of batches of matrices with equal batch dimensions, which the operator requires. `key` may be transposed.
 bool have_equal_batches(const Types& types, const char* key) {
@@ -385,11 +184,16 @@ std::optional<Replacement> attention(const Types& types) {
   return made;
 }
 
-// The operator's arguments with its list in the place of its int[] parameter.
-std::vector<Arg> with_list(const Op& op, const Replacement& replacement) {
-  std::vector<Arg> args = replacement.args;
-  for (size_t i = 0; i < args.size() && !replacement.integers.empty(); ++i) {
-    if (op.params[i].type == ParamType::kInts) args[i] = Arg(absl::Span<const int64_t>(replacement.integers));
+// The operator's arguments with lists in the places of its int[] and Tensor[] parameters.
+std::vector<Arg> with_lists(const Op& op, std::vector<Arg> args, absl::Span<const int64_t> integers,
+                            absl::Span<const Slot> tensors = {}) {
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (op.params[i].type == ParamType::kInts && !integers.empty()) args[i] = Arg(integers);
+    if (op.params[i].type == ParamType::kTensors && !tensors.empty()) {
+      args[i].kind = Arg::Kind::kSlots;
+      args[i].size = static_cast<uint32_t>(tensors.size());
+      args[i].slots = tensors.data();
+    }
   }
   return args;
 }
@@ -400,10 +204,13 @@ using Rules = absl::flat_hash_map<uint16_t, std::vector<Rule>>;
 const Rules& rules() {
   static const auto* const rules = [] {
     auto* made = new Rules;
-    const auto add = [&](const std::string& text, Build build, bool for_halves = false) {
+    const auto add_rule = [&](const std::string& text, Build build, bool for_halves, bool is_last) {
       Pattern pattern(text);
       const uint16_t op = pattern.op();
-      (*made)[op].push_back({std::move(pattern), build, for_halves});
+      (*made)[op].push_back({std::move(pattern), build, for_halves, is_last});
+    };
+    const auto add = [&](const std::string& text, Build build, bool for_halves = false) {
+      add_rule(text, build, for_halves, false);
     };
     for (const char* max : {"amax(x, D, True)", "max_dim(x, D, True)"}) {
       add(absl::StrCat("e = exp(sub(x, ", max, ")) div(e, sum(e, D, True))"), &softmax);
@@ -430,9 +237,7 @@ const Rules& rules() {
     add("mul(mul(x, 0.5), add(erf(div(x, 1.41421356)), 1))", &gelu_erf);
     add("mul(mul(x, 0.5), add(erf(mul(x, 0.70710678)), 1))", &gelu_erf);
     add("mul(x, sigmoid(x))", &silu);
-    // Not of log(softmax(x)), which is -inf where log_softmax(x) is finite.
-    add("nll_loss(log_softmax(x, D), t, @weight, @ignored, @reduction)", &cross_entropy);
-    add_smoothed_losses([&](const std::string& text, Build build) { add(text, build); });
+    add_loss_rules([&](const std::string& text, Build build, bool is_last) { add_rule(text, build, false, is_last); });
     // Without the factors of queries and keys if something else reads the products, and with other permutations as they
     // are.
     for (const char* factors :
@@ -480,9 +285,11 @@ class Rewriter {
   size_t run() {
     constexpr size_t kBetweenChecks = 1024;
     size_t count = 0;
-    for (size_t i = 0; i < program_->instructions().size(); ++i) {
+    const size_t instructions = program_->instructions().size();
+    for (size_t i = 0; i < 2 * instructions; ++i) {
       if (i % kBetweenChecks == 0) check_cancelled();
-      while (rewrite_instruction(i)) ++count;
+      const bool is_last = i >= instructions;
+      while (rewrite_instruction(is_last ? 2 * instructions - 1 - i : i, is_last)) ++count;
     }
     if (!prepared_.empty()) insert_prepared();
     if (count > 0) remove_unused(program_);
@@ -490,15 +297,17 @@ class Rewriter {
   }
 
  private:
-  // Replaces instruction `index` if it computes the result of a rule's pattern. Returns whether a rule applies.
-  bool rewrite_instruction(size_t index) {
+  // Replaces instruction `index` if it computes the result of a pattern of the last or the other rules. Returns whether
+  // a rule applies.
+  bool rewrite_instruction(size_t index, bool is_last) {
     const Instruction instruction = program_->instructions()[index];
     const auto found = rules().find(instruction.op->id);
     if (found == rules().end() || instruction.results.size() != 1) return false;
+    if (is_last && !uses_.is_read(instruction.results[0])) return false;  // a part of a rewritten pattern
     const TensorMeta result = types_.of(instruction.results[0]);
     if (!is_floating(result.dtype)) return false;
     for (const Rule& rule : found->second) {
-      if (!rule.for_halves && !has_wide_floats(result.dtype)) continue;
+      if (rule.is_last != is_last || (!rule.for_halves && !has_wide_floats(result.dtype))) continue;
       PatternMatch match;
       if (!rule.pattern.match(*program_, uses_, static_cast<int>(index), &match)) continue;
       const bool same_flags = std::all_of(match.instructions.begin(), match.instructions.end(), [&](int inner) {
@@ -507,14 +316,9 @@ class Rewriter {
       const std::optional<Replacement> replacement = same_flags ? rule.build(Types(match, types_)) : std::nullopt;
       if (!replacement) continue;
       const Op& op = *find_op(replacement->op);
-      std::vector<Arg> args = with_list(op, *replacement);
       const auto before = prepare(replacement->before, instruction);
       if (!before) continue;
-      for (Arg& arg : args) {
-        for (size_t i = 0; i < before->size(); ++i) {
-          if (arg.kind == Arg::Kind::kSlot && arg.slot == prepared(i).slot) arg.slot = (*before)[i].results[0];
-        }
-      }
+      const Args args = named(with_lists(op, replacement->args, replacement->integers), *before);
       if (!has_result(result, op, args, instruction.flags, types_)) continue;
       replace(index, op, args, *before, std::move(match.instructions));
       return true;
@@ -536,15 +340,26 @@ class Rewriter {
     return true;
   }
 
+  // A copy of the arguments with the names of prepared calls in the place of prepared().
+  Args named(const std::vector<Arg>& args, const std::vector<Instruction>& calls) {
+    const auto name_of = [&](Slot slot) {
+      const Slot i = prepared_slot(0) - slot;
+      return i < calls.size() ? calls[i].results[0] : slot;
+    };
+    return program_->copy_args(renamed_args(args, name_of, &program_->memory()));
+  }
+
   // The calls of `before`, with the names after last_, whose types are added; nothing if there would be too many names.
   std::optional<std::vector<Instruction>> prepare(const std::vector<Preparation>& before, const Instruction& user) {
     std::vector<Instruction> made;
     Slot name = last_;
     for (const Preparation& call : before) {
       if (++name > Program::kMaxNames) return std::nullopt;
+      const Op& op = *find_op(call.op);
+      const Args args = named(with_lists(op, call.args, call.integers, call.tensors), made);
       Instruction& instruction = made.emplace_back(user);
-      instruction.op = find_op(call.op);
-      instruction.args = program_->copy_args(call.args);
+      instruction.op = &op;
+      instruction.args = args;
       instruction.results = program_->memory().copy(absl::MakeConstSpan(&name, 1));
       instruction.release = {};
       instruction.count = 0;
@@ -554,12 +369,11 @@ class Rewriter {
   }
 
   // Instruction `index` becomes `op`, after the calls `before`. `inner` are the other ones of the match.
-  void replace(size_t index, const Op& op, absl::Span<const Arg> args, const std::vector<Instruction>& before,
-               std::vector<int> inner) {
+  void replace(size_t index, const Op& op, Args args, const std::vector<Instruction>& before, std::vector<int> inner) {
     Instruction& replaced = program_->mutable_instructions()[index];
     uses_.remove_reads(replaced);
     replaced.op = &op;
-    replaced.args = program_->copy_args(args);
+    replaced.args = args;
     uses_.add_reads(replaced);
     for (const Instruction& call : before) {
       uses_.add_reads(call);
@@ -578,6 +392,8 @@ class Rewriter {
   }
 
   void insert_prepared() {
+    std::stable_sort(prepared_.begin(), prepared_.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<Instruction> all;
     const std::vector<Instruction>& instructions = program_->instructions();
     all.reserve(instructions.size() + prepared_.size());
@@ -593,7 +409,7 @@ class Rewriter {
   ProgramTypes types_;
   LiveUses uses_;  // without the unused calls
   Slot last_;      // the largest name
-  // Calls and the instructions before which they run, ascending. No pattern has them as parts.
+  // Calls and the instructions before which they run. No pattern has them as parts.
   std::vector<std::pair<size_t, Instruction>> prepared_;
 };
 

@@ -1010,6 +1010,45 @@ TEST(Rewrite, CrossEntropyWithItsArguments) {
   EXPECT_EQ(to_string(program), "%5 = cross_entropy(%1, %2, %3, ignore_index=1, reduction='none')\nread %5\n");
 }
 
+Arg slots(absl::Span<const Slot> names) {
+  Arg arg;
+  arg.kind = Arg::Kind::kSlots;
+  arg.size = static_cast<uint32_t>(names.size());
+  arg.slots = names.data();
+  return arg;
+}
+
+// Rules of losses apply to the largest expressions first, and read what they add.
+TEST(Rewrite, CrossEntropyOfIndexedRows) {
+  constexpr Slot kIndices[] = {3, 2};
+  const auto rewritten = [&](int64_t rows, bool reads_losses) {
+    Program program;
+    add(&program, "arange", {Arg(rows)}, {3});
+    add(&program, "log_softmax", {slot(1), Arg(int64_t{-1})}, {4});
+    add(&program, "index", {slot(4), slots(kIndices)}, {5});
+    add(&program, "neg", {slot(5)}, {6});
+    add(&program, "mean", {slot(6)}, {7});
+    program.set_outputs(reads_losses ? std::vector<Slot>{6, 7} : std::vector<Slot>{7});
+    std::vector<TensorMeta> metas(2);
+    metas[0].sizes = {4, 6};
+    metas[0].strides = {6, 1};
+    metas[1].sizes = {4};
+    metas[1].strides = {1};
+    metas[1].dtype = DType::kInt64;
+    const TensorMeta* const pointers[] = {&metas[0], &metas[1]};
+    rewrite(&program, ProgramTypes(program, pointers, /*grad_enabled=*/false));
+    return to_string(program);
+  };
+  const std::string text = rewritten(4, false), losses = rewritten(4, true);
+  EXPECT_THAT(text, HasSubstr("index("));
+  EXPECT_THAT(text, HasSubstr("%7 = cross_entropy(%1, %"));
+  EXPECT_THAT(text, HasSubstr("reduction='mean'"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("log_softmax")));
+  EXPECT_THAT(losses, HasSubstr("%6 = cross_entropy(%1, %"));
+  EXPECT_THAT(losses, HasSubstr("%7 = mean(%6)"));
+  EXPECT_THAT(rewritten(1, false), HasSubstr("log_softmax")) << "classes of one row";
+}
+
 // %1 * sigmoid(%1), of which the same is computed, and so on.
 Program silus(Slot count) {
   Program program;
@@ -1195,9 +1234,26 @@ TEST(PatternTest, TriesAlternativesInOrder) {
   EXPECT_FALSE(Pattern("add(x, 5)").match(program, uses, 1, &match));
 }
 
+TEST(PatternTest, MatchesListsOfTensors) {
+  constexpr Slot kNames[] = {2, 3}, kAbsent[] = {2, 0};
+  Program program;
+  add(&program, "index", {slot(1), slots(kNames)}, {4});
+  add(&program, "index", {slot(1), slots(kAbsent)}, {5});
+  program.set_outputs({4, 5});
+  const LiveUses uses(program);
+  PatternMatch match;
+  const Pattern pattern("index(x, [a, b])");
+  ASSERT_TRUE(pattern.match(program, uses, 0, &match));
+  EXPECT_EQ(match.tensors.at("a"), 2u);
+  EXPECT_EQ(match.tensors.at("b"), 3u);
+  EXPECT_FALSE(pattern.match(program, uses, 1, &match)) << "a dimension that is not indexed";
+  EXPECT_FALSE(Pattern("index(x, [a])").match(program, uses, 0, &match));
+  EXPECT_FALSE(Pattern("index(x, [a, a])").match(program, uses, 0, &match));
+}
+
 TEST(PatternTest, RefusesOtherTexts) {
-  for (const char* text :
-       {"", "x", "relu(x |)", "relu(x) | relu(y)", "relu(x", "unknown(x)", "relu(x) y", "r = relu(x)", "relu(,)"}) {
+  for (const char* text : {"", "x", "relu(x |)", "relu(x) | relu(y)", "relu(x", "unknown(x)", "relu(x) y",
+                           "r = relu(x)", "relu(,)", "index(x, [a", "index(x, [a b])"}) {
     EXPECT_THROW(Pattern{text}, Error) << text;
   }
 }
