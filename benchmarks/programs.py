@@ -1,7 +1,8 @@
 """`python -m benchmarks.programs`: Programs beside the same calls one by one, and beside `torch.compile` (--peers).
 
 The training steps are a Program of forward and backward, and an optimizer's step as a call of its own; "whole" ones are
-one Program of all three.
+one Program of all three. With --operators, Programs of functions that are written out and of the operators that replace
+them run by turns, and the times are the least medians of five.
 
 Times on the client's thread are medians until the call returns; others are medians until a number of the result was read.
 PyTorch runs in a process of its own, with as many threads, and its compile time is that of the first call.
@@ -187,6 +188,38 @@ def measure(package: str) -> dict[str, dict[str, float]]:
     return rows
 
 
+def built_in(torch) -> dict[str, Callable]:
+    """The operator of each function that is written out."""
+    F = torch.nn.functional  # noqa: N806
+    scale = torch.ones(1024)
+    return {
+        "softmax written out, 256 x 1024": lambda x: x.softmax(-1),
+        "RMS norm written out, 256 x 1024": lambda x: F.rms_norm(x, (1024,), scale, 1e-6),
+        "attention written out, 8 heads of 64 x 64": lambda q, k, v: F.scaled_dot_product_attention(q, k, v, scale=0.125),
+        "label smoothing written out, 1,024 x 1,000": lambda x, t: F.cross_entropy(x, t, label_smoothing=0.1),
+        "log probabilities of targets, 1,024 x 1,000": F.cross_entropy,
+    }
+
+
+def measure_operators() -> None:
+    """Prints the times of functions that are written out, and of their operators."""
+    torch = importlib.import_module("teletensor")
+    torch.set_num_threads(int(os.environ["BENCH_THREADS"]))
+    torch.set_grad_enabled(False)
+    cases = functions(torch)
+    picked = lambda x, t: -x.log_softmax(-1)[torch.arange(1024), t].mean()  # noqa: E731
+    cases["log probabilities of targets, 1,024 x 1,000"] = (picked, cases["label smoothing written out, 1,024 x 1,000"][1])
+    for name, operator in built_in(torch).items():
+        f, args = cases[name]
+        both = [torch.compiler.trace(g, *args) for g in (f, operator)]
+        least = [float("inf")] * 2
+        for turn in range(10):
+            program = both[turn % 2]
+            found = median(lambda p=program: p(*args).flatten()[0].item(), lambda: None, 0.3)  # noqa: B023
+            least[turn % 2] = min(least[turn % 2], found)
+        print(f"{name}: {least[0]:.1f} us, the operator {least[1]:.1f} us, ratio {least[0] / least[1]:.2f}")
+
+
 def peer_rows(command: list[str], compiles: str) -> dict[str, dict[str, float]]:
     """What PyTorch measures."""
     environment = {**os.environ, "BENCH_COMPILE": compiles}
@@ -200,9 +233,13 @@ def main() -> None:
     parser.add_argument("--peers", action="store_true", help="compare with PyTorch, installed in a separate environment")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--training", action="store_true", help="whole training steps instead of functions")
+    parser.add_argument("--operators", action="store_true", help="functions beside their operators")
     parser.add_argument("--package", help=argparse.SUPPRESS)
     options = parser.parse_args()
     os.environ["BENCH_THREADS"] = str(options.threads)
+    if options.operators:
+        measure_operators()
+        return
     run = measure_training if options.training else measure
     if options.package:
         print(json.dumps(run(options.package)))

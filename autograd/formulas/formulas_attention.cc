@@ -10,7 +10,7 @@ namespace tt::autograd::formulas {
 
 Tensors attention_grad(const Tensor& g, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
                        const Tensor& output, const Tensor& logsumexp, bool is_causal, double scale, bool allow_cudnn,
-                       std::optional<double> excluded, bool rounds) {
+                       std::optional<double> excluded, bool rounds, bool empty_rows_are_nan) {
   if (!Context::current().grad_enabled) {
     return ops::attention_backward(g, query, key, value, mask, output, logsumexp, is_causal, scale, allow_cudnn,
                                    excluded, rounds);
@@ -24,11 +24,12 @@ Tensors attention_grad(const Tensor& g, const Tensor& query, const Tensor& key, 
     const Tensor every = ops::ones(Sizes{query.size(-2), key.size(-2)}, DType::kBool, query.device());
     scores = ops::masked_fill(scores, ops::logical_not(ops::tril(every, 0)), -HUGE_VAL);
   }
-  // Rows that the mask excludes have weights of 0. Their softmax would be NaN, and so would its derivatives.
-  const Tensor empty_rows = mask ? ops::all(ops::eq(scores, -HUGE_VAL), Sizes{-1}, true) : Tensor();
-  if (mask) scores = ops::masked_fill(scores, empty_rows, 0.0);
+  // Rows that the mask excludes have weights of 0. Their softmax is NaN, and so are its derivatives.
+  const Tensor empty_rows =
+      mask && !empty_rows_are_nan ? ops::all(ops::eq(scores, -HUGE_VAL), Sizes{-1}, true) : Tensor();
+  if (empty_rows) scores = ops::masked_fill(scores, empty_rows, 0.0);
   Tensor weights = ops::softmax(scores, -1, std::nullopt);
-  if (mask) weights = ops::masked_fill(weights, empty_rows, 0.0);
+  if (empty_rows) weights = ops::masked_fill(weights, empty_rows, 0.0);
   const Tensor weight_grad = ops::matmul(g, ops::transpose(value, -2, -1));
   Tensor score_grad = ops::mul(ops::softmax_backward(weight_grad, weights, -1), scale);
   if (mask && mask.dtype() == DType::kBool) score_grad = ops::masked_fill(score_grad, mask, 0.0);  // replaced scores

@@ -1,7 +1,6 @@
 #include "engine/composites/attention.h"
 
 #include <cmath>
-#include <limits>
 
 #include "engine/dispatch/ops.h"
 #include "engine/schema/rules/shape_rules.h"
@@ -49,14 +48,10 @@ Tensor added_mask(const Tensor& mask, DType dtype) {
   return ops::masked_fill(ops::zeros(mask.sizes(), dtype, mask.device()), ops::logical_not(mask), -HUGE_VAL);
 }
 
-struct Attended {
-  Tensor result;
-  Tensor logsumexp;  // of each row of scores, as a column; -inf if all scores are
-};
-
 // Attention with a mask that is added, or a bool mask that is true for scores that `excluded` replaces.
-Attended in_blocks(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool is_causal,
-                   double factor, bool allow_cudnn, std::optional<double> excluded = {}, bool rounds = false) {
+Tensor in_blocks(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool is_causal,
+                 double factor, bool allow_cudnn, std::optional<double> excluded = {}, bool rounds = false,
+                 bool empty_rows_are_nan = false) {
   const Sizes result = shape_rules::attention(Arg(query.get()), Arg(key.get()), Arg(value.get()), Arg(mask.get()));
   const Sizes batch_shape(result.begin(), result.end() - 2);
   Sizes batches{1, 1};
@@ -67,12 +62,11 @@ Attended in_blocks(const Tensor& query, const Tensor& key, const Tensor& value, 
     scores.insert(scores.end(), {query.size(-2), key.size(-2)});
     bias = as_batches(ops::expand(mask, scores), batch_shape, batches);
   }
-  const Tensors outputs = ops::attention_forward(
-      as_batches(query, batch_shape, batches), as_batches(key, batch_shape, batches),
-      as_batches(value, batch_shape, batches), bias, is_causal, factor, allow_cudnn, excluded, rounds);
-  Sizes column = result;
-  column.back() = 1;
-  return {ops::reshape(outputs[0], result), ops::reshape(outputs[1], column)};
+  const Tensors outputs =
+      ops::attention_forward(as_batches(query, batch_shape, batches), as_batches(key, batch_shape, batches),
+                             as_batches(value, batch_shape, batches), bias, is_causal, factor, allow_cudnn, excluded,
+                             rounds, empty_rows_are_nan);
+  return ops::reshape(outputs[0], result);
 }
 
 }  // namespace
@@ -82,8 +76,8 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   check(!(mask && is_causal), "Explicit attn_mask should not be set when is_causal=True");
   const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));
   if (mask && mask.meta().requires_grad) return with_scores(query, key, value, mask, is_causal, factor);
-  return in_blocks(query, key, value, mask ? added_mask(mask, query.dtype()) : Tensor(), is_causal, factor, allow_cudnn)
-      .result;
+  return in_blocks(query, key, value, mask ? added_mask(mask, query.dtype()) : Tensor(), is_causal, factor,
+                   allow_cudnn);
 }
 
 Tensor attention_with_nan(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, double scale,
@@ -101,12 +95,8 @@ Tensor attention_with_nan(const Tensor& query, const Tensor& key, const Tensor& 
   const Tensor given = selects && !is_cpu ? added_mask(ops::logical_not(mask), query.dtype()) : mask;
   // Single calls round sums with a mask: of large numbers, to equal ones.
   const bool rounds = is_cpu && mask && !selects && item_size(query.dtype()) == 2;
-  const auto [result, logsumexp] =
-      in_blocks(query, key, value, given, /*is_causal=*/false, scale, false, excluded, rounds);
-  if (key.size(-2) == 0) return result;  // sums of nothing
-  const Tensor is_masked = ops::eq(logsumexp, -HUGE_VAL);
-  const Tensor ones = ops::ones(is_masked.sizes(), query.dtype(), query.device());
-  return ops::mul(result, ops::masked_fill(ones, is_masked, std::numeric_limits<double>::quiet_NaN()));
+  return in_blocks(query, key, value, given, /*is_causal=*/false, scale, /*allow_cudnn=*/false, excluded, rounds,
+                   /*empty_rows_are_nan=*/true);
 }
 
 }  // namespace tt::composites

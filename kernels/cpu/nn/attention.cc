@@ -1,6 +1,7 @@
 // Attention over batches of matrices of the same sizes, computed by the loops of attention_blocks.h.
 #include <algorithm>
 #include <climits>
+#include <limits>
 #include <optional>
 
 #include "engine/schema/layout.h"
@@ -141,11 +142,21 @@ void with_types(const AttentionShape& shape, DType dtype, F&& f) {
   f.template operator()<BFloat16, float, float>();
 }
 
+// Replaces the results of rows whose scores are all -inf by NaN.
+template <typename Out, typename T>
+void fill_empty_rows(int64_t rows, int64_t width, Out* out, T* logsumexp) {
+  for (int64_t r = 0; r < rows; ++r) {
+    if (logsumexp[r] != -std::numeric_limits<T>::infinity()) continue;
+    logsumexp[r] = std::numeric_limits<T>::quiet_NaN();
+    std::fill_n(out + r * width, width, static_cast<Out>(logsumexp[r]));
+  }
+}
+
 }  // namespace
 
 void attention_forward(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool is_causal,
-                       double scale, bool /*allow_cudnn*/, std::optional<double> excluded, bool rounds, Tensor& output,
-                       Tensor& logsumexp) {
+                       double scale, bool /*allow_cudnn*/, std::optional<double> excluded, bool rounds,
+                       bool empty_rows_are_nan, Tensor& output, Tensor& logsumexp) {
   AccumulateBuffer sums(logsumexp, accumulate_type(query.dtype()));
   with_types({query, key, value, is_causal}, query.dtype(), [&]<typename Out, typename In, typename T>() {
     Problem<In, T> p(query, key, value, mask, is_causal, scale, excluded);
@@ -158,6 +169,9 @@ void attention_forward(const Tensor& query, const Tensor& key, const Tensor& val
       for (int64_t b = begin; b < end; ++b) {
         const int64_t batch = b / blocks, i = b % blocks * kRows, row = batch * p.rows + i;
         forward.run(batch, i, out + row * p.width, logs + row);
+        if (empty_rows_are_nan && p.columns > 0) {
+          fill_empty_rows(std::min(kRows, p.rows - i), p.width, out + row * p.width, logs + row);
+        }
       }
     });
   });

@@ -135,6 +135,7 @@ struct Scores {
   int64_t heads, steps[4];
   bool causal;
   C scale;
+  C weight_if_empty = 0;  // the weights of rows whose scores are all -inf
 
   Scores(const Problem& p, const Block& block, const Tensor& scores)
       : at(block),
@@ -158,8 +159,8 @@ struct Scores {
   }
 };
 
-// Stores the softmax of a row of scores in `weights`, and returns the logarithm of the row's sum of exponentials. The
-// weights of a fully masked row are 0. `weights` may be the same memory as the scores.
+// Stores the softmax of a row of scores in `weights`, and returns the logarithm of the row's sum of exponentials.
+// `weights` may be the same memory as the scores.
 template <typename T>
 TT_DEVICE AccumulateType<T> store_softmax(Group& group, const Scores<T>& score, int64_t row, T* weights) {
   using C = AccumulateType<T>;
@@ -171,9 +172,9 @@ TT_DEVICE AccumulateType<T> store_softmax(Group& group, const Scores<T>& score, 
   for (int64_t j = group.rank(); j < n && !blind; j += group.size()) sum += math::exp(score(row, j) - most);
   sum = group.reduce(sum, Add());
   for (int64_t j = group.rank(); j < n; j += group.size()) {
-    weights[row * n + j] = convert<T>(blind ? C(0) : math::exp(score(row, j) - most) / sum);
+    weights[row * n + j] = convert<T>(blind ? score.weight_if_empty : math::exp(score(row, j) - most) / sum);
   }
-  return most + math::log(sum);
+  return most + math::log(sum) + (blind ? score.weight_if_empty : C(0));
 }
 
 // Stores the softmax of all rows in `weights`, and the logarithms of their sums of exponentials in `logsumexp`.
@@ -237,14 +238,16 @@ void differentiate(const Queue& queue, const Problem& p, const Block& at, const 
 }
 
 template <typename T>
-void forward(const Problem& p, Tensor& output, Tensor& logsumexp) {
+void forward(const Problem& p, Tensor& output, Tensor& logsumexp, bool empty_rows_are_nan) {
   const Queue queue = queue_of(output);
   const Tensor scores = p.block_of(accumulate_type(p.dtype()));
   const Tensor weights = scores.dtype() == p.dtype() ? scores : p.block_of(p.dtype());
   p.for_each_block([&](const Block& at) {
     multiply(at, at.rows, at.columns, p.depth, rows_of(p.query, at), transposed(to_column_major(p.key, at)),
              scores_of(scores, at));
-    softmax_rows(queue, Scores<T>(p, at, scores), weights.data_as<T>(), p.rows, logsumexp.data_as<AccumulateType<T>>());
+    Scores<T> score(p, at, scores);
+    if (empty_rows_are_nan) score.weight_if_empty = std::numeric_limits<AccumulateType<T>>::quiet_NaN();
+    softmax_rows(queue, score, weights.data_as<T>(), p.rows, logsumexp.data_as<AccumulateType<T>>());
     multiply(at, at.rows, p.width, at.columns, scores_of(weights, at), to_column_major(p.value, at),
              rows_of(output, at));
   });
@@ -284,17 +287,21 @@ void check_added(const Tensor& mask, std::optional<double> excluded, bool rounds
 }  // namespace
 
 void attention_forward(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask, bool is_causal,
-                       double scale, bool allow_cudnn, std::optional<double> excluded, bool rounds, Tensor& output,
-                       Tensor& logsumexp) {
+                       double scale, bool allow_cudnn, std::optional<double> excluded, bool rounds,
+                       bool empty_rows_are_nan, Tensor& output, Tensor& logsumexp) {
   check_added(mask, excluded, rounds);
   if (logsumexp.numel() == 0) return;
-  if (allow_cudnn && attend_by_library(query, key, value, mask, is_causal, scale, output, logsumexp)) return;
+  if (allow_cudnn && !empty_rows_are_nan &&
+      attend_by_library(query, key, value, mask, is_causal, scale, output, logsumexp)) {
+    return;
+  }
   const Problem p(query, key, value, mask, is_causal, scale);
   if (p.columns == 0) {
     fill_zeros(queue_of(output), output);
     return fill_with(logsumexp, Scalar(-std::numeric_limits<double>::infinity()));
   }
-  with_floating(p.dtype(), [&]<typename T>(std::type_identity<T>) { forward<T>(p, output, logsumexp); });
+  with_floating(p.dtype(),
+                [&]<typename T>(std::type_identity<T>) { forward<T>(p, output, logsumexp, empty_rows_are_nan); });
 }
 
 void attention_backward(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,

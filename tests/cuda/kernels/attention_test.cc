@@ -70,7 +70,22 @@ TEST(CudaAttentionTest, FullyMaskedRowsAndNaN) {
     if (!std::isnan(seen)) EXPECT_EQ(testing::at(output, 0), 0);
     EXPECT_EQ(testing::at(output, 2), 0);
     EXPECT_EQ(testing::at(logsumexp, 1), -INFINITY);
+    const Tensors nan = ops::attention_forward(on_gpu(x), on_gpu(x), on_gpu(x), on_gpu(mask), false, 1.0, false, {},
+                                               false, /*empty_rows_are_nan=*/true);
+    EXPECT_TRUE(std::isnan(testing::at(copy_to_cpu(nan[0]), 2)));
+    EXPECT_TRUE(std::isnan(testing::at(copy_to_cpu(nan[1]), 1)));
   }
+}
+
+// Rows with scores are the same, whatever rows without are.
+TEST(CudaAttentionTest, OneRowWithoutScores) {
+  SimulatedEngine engine;
+  const Tensor x = filled({1, 1, 3, 2}, DType::kFloat32), mask = testing::constant({1, 1, 3, 3}, 0);
+  for (int64_t i = 3; i < 6; ++i) testing::put(mask, i, -INFINITY);
+  expect_cpu_and_gpu_agree({x, mask}, 1e-6, [](const Tensors& t) {
+    const Tensors results = ops::attention_forward(t[0], t[0], t[0], t[1], false, 1.0, false, {}, false, true);
+    return Tensors{ops::isnan(results[0]), ops::nan_to_num(results[0], 0.0, {}, {})};
+  });
 }
 
 // Which implementations a call may use: cuDNN's or our own.

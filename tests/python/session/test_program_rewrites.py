@@ -454,3 +454,80 @@ def test_sums_with_masks_in_16_bits(number, dtype, t):
     torch.testing.assert_close(got.float(), want.float(), rtol=size, atol=size)
     for a, b in zip(*(torch.autograd.grad(y.float().sin().sum(), (q, k, v)) for y in (got, want))):
         torch.testing.assert_close(a.float(), b.float(), rtol=size, atol=size * max(1.0, b.float().abs().max().item()))
+
+
+def masked_scores(q, k, mask, fill):
+    scores = q @ k.transpose(-2, -1) * 0.5
+    if mask is None:
+        return scores
+    return scores.masked_fill(mask, fill) if mask.dtype == torch.bool else scores + mask
+
+
+def some_mask(kind, t, keys, dtype):
+    """A mask that leaves nothing of its first row, and whether the whole row is -inf."""
+    excluded = torch.rand(*((2, 1, t, keys) if "heads" in kind else (t, keys))) < 0.4
+    excluded[..., 0, :] = True
+    if kind == "columns":
+        excluded = torch.rand(1, keys) < 0.4
+    elif kind == "all":
+        excluded = torch.ones(1, 1, dtype=torch.bool)
+    elif kind == "causal":
+        excluded = torch.ones(t, keys, dtype=torch.bool).triu(0)
+    if kind.startswith("added"):
+        number = torch.finfo(dtype).min if "min" in kind else -math.inf
+        return torch.zeros(excluded.shape, dtype=dtype).masked_fill(excluded, number)
+    return None if kind == "none" else excluded
+
+
+@pytest.mark.parametrize(
+    "kind", ["none", "bool", "bool heads", "columns", "all", "causal", "added", "added heads", "added min"]
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize(("t", "keys"), [(1, 5), (20, 33), (130, 300)])
+@pytest.mark.parametrize("special", [None, math.nan, -math.inf])
+def test_rows_without_scores_and_their_gradients(kind, dtype, t, keys, special):
+    """Beside the written-out form by single calls: values, gradients and gradients of gradients are NaN in the same places."""
+    if kind == "added min" and dtype in (torch.float16, torch.bfloat16):
+        pytest.skip("wider sums are not rounded: test_sums_with_masks_in_16_bits")
+    torch.manual_seed(t)
+    operands = [torch.randn(2, 2, n, 16, dtype=dtype) for n in (t, keys, keys)]
+    if special is not None:
+        operands[0][0, 0, 0, 0] = special
+        operands[1][0, 1, 1, 2] = special
+    if special == -math.inf:  # all scores of a row are -inf without a mask, too
+        operands[0][1, 1, 0], operands[1][1, 1] = 0, 1
+        operands[0][1, 1, 0, 3] = special
+    mask = some_mask(kind, t, keys, dtype)
+    form = lambda q, k, v, *m: masked_scores(q, k, *(m or (None,)), -math.inf).softmax(-1) @ v  # noqa: E731
+    masks = () if mask is None else (mask,)
+    program = trace(form, *(x.clone().requires_grad_() for x in operands), *masks)
+    size = {torch.float16: 1e-2, torch.bfloat16: 8e-2, torch.float64: 1e-9}.get(dtype, 2e-4)
+    wide = dtype if dtype in (torch.float32, torch.float64) else torch.float32
+    results = []
+    for f, number in ((program, dtype), (form, wide)):
+        q, k, v = (x.to(number).requires_grad_() for x in operands)
+        y = f(q, k, v, *(m if m.dtype == torch.bool else m.to(number) for m in masks))
+        plain = torch.autograd.grad(y.square().sum(), (q, k, v), retain_graph=True)
+        recorded = torch.autograd.grad(y.square().sum(), (q, k, v), create_graph=True)
+        second = torch.autograd.grad(sum(g.square().sum() for g in recorded), (q, k, v))
+        results.append([x.detach().to(wide) for x in (y, *plain, *recorded, *second)])
+    assert "softmax_attention(" in program.explain(*(x.clone().requires_grad_() for x in operands), *masks)
+    for index, (got, want) in enumerate(zip(*results)):
+        assert (got.isnan() == want.isnan()).all(), index
+        if index < 7 or wide == dtype:
+            scale = max(1.0, want.nan_to_num().abs().max().item())
+            torch.testing.assert_close(got, want, rtol=size, atol=size * scale, equal_nan=True)
+
+
+def test_empty_rows_of_the_operator():
+    q, k, v = (torch.randn(1, 2, n, 4, requires_grad=True) for n in (3, 5, 5))
+    mask = torch.zeros(1, 2, 3, 5)
+    mask[..., 1, :] = -math.inf
+    settings = (mask, False, 0.5, False, None, False)
+    output, logs = torch._C.ops.attention_forward(q, k, v, *settings)
+    assert output[..., 1, :].eq(0).all() and logs[..., 1].eq(-math.inf).all()
+    nan_output, nan_logs = torch._C.ops.attention_forward(q, k, v, *settings, True)
+    assert nan_output[..., 1, :].isnan().all() and nan_logs[..., 1].isnan().all()
+    assert nan_output[..., ::2, :].equal(output[..., ::2, :]) and nan_logs[..., ::2].equal(logs[..., ::2])
+    nothing = torch.zeros(1, 2, 0, 4)
+    assert torch._C.ops.attention_forward(q, nothing, nothing, None, *settings[1:], True)[0].eq(0).all()
