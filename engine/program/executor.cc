@@ -11,8 +11,10 @@
 #include "engine/dispatch/instruction_grad.h"
 #include "engine/dispatch/partial_writes.h"
 #include "engine/memory/bytes.h"
+#include "engine/program/chain_code.h"
 #include "engine/program/resolved_args.h"
 #include "engine/schema/default_float.h"
+#include "engine/schema/op_ids.h"
 
 namespace tt {
 namespace {
@@ -263,6 +265,9 @@ void Executor::run_one(const Instruction& instruction, SlotTable& slots) {
   } else {
     check_names(instruction, slots);
   }
+  const bool is_chain = op.id == op_id::kPointwiseChain && !into;
+  if (is_chain && poison && run_steps(instruction, slots)) [[unlikely]]
+    return;
   const bool is_large = instruction.results.size() * SlotTable::kTensorBytes > kHostRoomThreshold;
   if ((!has_host_room_ || is_large) && !poison) [[unlikely]]
     poison = check_room(instruction, resolved.args(), slots);
@@ -273,6 +278,9 @@ void Executor::run_one(const Instruction& instruction, SlotTable& slots) {
     call.args = resolved.args();
     call.into = into;
     poison = try_dispatch(call, instruction.site);
+    if (poison && is_chain && instruction.results.size() > 1 && !cancel_requested() && run_steps(instruction, slots))
+        [[unlikely]]
+      return;
     stats_.failed += poison != nullptr;
   } else {
     CallScope::current().on_skipped(op, resolved.args(), Error(poison->kind, poison->message), instruction.site);
@@ -293,6 +301,90 @@ void Executor::run_one(const Instruction& instruction, SlotTable& slots) {
   check_count(instruction, call.outputs.size());
   for (size_t i = 0; i < call.outputs.size(); ++i)
     slots.put(instruction.results[i], {std::move(call.outputs[i]), nullptr});
+}
+
+// Executes the steps of a chain of which a step has failed, or an input is poisoned, as single instructions: those on
+// which a result depends that can be computed. Returns false, and changes nothing, if the code is invalid, draws random
+// numbers or needs more names than there may be.
+bool Executor::run_steps(const Instruction& chain, SlotTable& slots) {
+  if (chain.args.size() != 2 || chain.args[0].kind != Arg::Kind::kSlots || chain.args[1].kind != Arg::Kind::kInts) {
+    return false;
+  }
+  const absl::Span<const Slot> inputs = names_in(chain.args[0]);
+  CodedSteps steps;
+  try {
+    steps = read_chain({chain.args[1].integers, chain.args[1].size}, inputs.size());
+  } catch (const Error&) {
+    return false;  // the dispatcher reports it
+  }
+  const size_t count = steps.size();
+  const auto is_result = [&](size_t i) { return steps[i].kept || i + 1 == count; };
+  size_t results = 0;
+  for (size_t i = 0; i < count; ++i) results += is_result(i);
+  if (results != chain.results.size() || absl::c_linear_search(inputs, Slot{0}) ||
+      absl::c_any_of(steps, [](const CodedStep& step) { return step.op->is_random; }) ||
+      slots.limit() - slots.size() < count) {
+    return false;
+  }
+  std::vector<bool> is_poisoned(count), is_wanted(count);
+  std::vector<size_t> last_use(count);
+  const auto visit_tensors = [&](size_t i, const auto& visit) {
+    for (size_t a = 0; a < steps[i].args.size(); ++a) {
+      if (steps[i].from[a] < 0) continue;
+      visit(a, steps[i].args[a].kind == Arg::Kind::kSlot, static_cast<size_t>(steps[i].from[a]));
+    }
+  };
+  for (size_t i = 0; i < count; ++i) {
+    last_use[i] = is_result(i) ? count : i;
+    visit_tensors(i, [&](size_t, bool is_step, size_t from) {
+      if (is_step) last_use[from] = std::max(last_use[from], i);
+      if (is_step ? is_poisoned[from] : slots.find(inputs[from])->poison != nullptr) is_poisoned[i] = true;
+    });
+  }
+  for (size_t i = count; i-- > 0;) {
+    if (is_result(i) && !is_poisoned[i]) is_wanted[i] = true;
+    if (!is_wanted[i]) continue;
+    visit_tensors(i, [&](size_t, bool is_step, size_t from) {
+      if (is_step) is_wanted[from] = true;
+    });
+  }
+  std::vector<Slot> names(count);
+  Slot temporary = Slot{1} << 63;
+  size_t result = 0;
+  stats_.instructions += chain.count;
+  for (size_t i = 0; i < count; ++i) {
+    if (is_result(i)) {
+      names[i] = chain.results[result++];
+    } else {
+      while (slots.find(temporary) != nullptr) ++temporary;
+      names[i] = temporary++;
+    }
+    if (is_poisoned[i]) {
+      PoisonRef poison;  // that of the first argument that has one
+      visit_tensors(i, [&](size_t, bool is_step, size_t from) {
+        const SlotValue* value = slots.find(is_step ? names[from] : inputs[from]);
+        if (value != nullptr && value->poison && !poison) poison = value->poison;
+      });
+      slots.put(names[i], {Tensor(), std::move(poison)});
+    } else if (is_wanted[i]) {
+      absl::InlinedVector<Arg, 4> args = steps[i].args;
+      visit_tensors(
+          i, [&](size_t a, bool is_step, size_t from) { args[a] = slot_arg(is_step ? names[from] : inputs[from]); });
+      Instruction call = chain;
+      call.op = steps[i].op;
+      call.args = args;
+      call.results = {&names[i], 1};
+      call.release = {};
+      call.count = 0;
+      call.site = steps[i].site;
+      run_one(call, slots);
+    }
+    for (size_t done = 0; done <= i; ++done) {
+      if (last_use[done] == i) slots.release(names[done]);
+    }
+    has_host_room_ = has_room(slots);
+  }
+  return true;
 }
 
 }  // namespace tt

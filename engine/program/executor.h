@@ -34,7 +34,8 @@ class Executor {
   // are executed together, and the last call for a program must be one with kAll. Returns null when done; otherwise the
   // Suspension that the next instruction waits for: call again with the same arguments when it is ready, or call
   // clear().
-  // A failed operation poisons its results, and execution continues. Tensors that it should have changed in place are
+  // A failed operation poisons its results, and execution continues. Of a chain of pointwise calls, the results are
+  // poisoned that depend on what has failed. Tensors that it should have changed in place are
   // withheld (SlotTable). Throws ProgramFault, also if bookkeeping keeps growing beyond the account's limit.
   std::shared_ptr<Suspension> run(const Program& program, SlotTable& slots, size_t count = kAll);
   const ExecutorStats& stats() const { return stats_; }
@@ -52,6 +53,7 @@ class Executor {
 
  private:
   void run_one(const Instruction& instruction, SlotTable& slots);
+  bool run_steps(const Instruction& chain, SlotTable& slots);
   bool has_room(const SlotTable& slots) const;
   PoisonRef check_room(const Instruction& instruction, Args args, const SlotTable& slots);
 

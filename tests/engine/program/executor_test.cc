@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "engine/device/devices.h"
 #include "engine/dispatch/dispatcher.h"
+#include "engine/program/chain_code.h"
 #include "engine/schema/op_ids.h"
 #include "engine/session/context.h"
 #include "kernels/cpu/cpu.h"
@@ -75,6 +78,53 @@ TEST_F(ExecutorTest, ReleasesBeforeTheInstructionRuns) {
   run();
   EXPECT_EQ(pool.stats().all.requested.now, before + 12);
   EXPECT_EQ(slots.find(3), nullptr);
+}
+
+// A chain over the names 1, `second` and 2: 20 = tanh(1), 21 = 20 + 2, 22 = (20 + second) + 21.
+void add_chain(Frame* frame, Slot second) {
+  const Op &add = *find_op(op_id::kAdd), &tanh = *find_op(op_id::kTanh);
+  ChainWriter writer;
+  writer.begin_step(tanh, 5, 20, 1, /*kept=*/true);
+  writer.add_input(0);
+  writer.begin_step(add, 6, 30, 2);
+  writer.add_result(0);
+  writer.add_input(1);
+  writer.begin_step(add, 7, 21, 2, /*kept=*/true);
+  writer.add_result(0);
+  writer.add_input(2);
+  writer.begin_step(add, 8, 22, 2);
+  writer.add_result(1);
+  writer.add_result(2);
+  const Slot names[] = {1, second, 2};
+  Arg inputs;
+  inputs.kind = Arg::Kind::kSlots;
+  inputs.size = 3;
+  inputs.slots = names;
+  frame->program.add(*find_op(op_id::kPointwiseChain), {inputs, Arg(writer.code())}, {20, 21, 22}, {}).count = 4;
+}
+
+TEST_F(ExecutorTest, ResultsOfAChainHaveTheErrorsOfWhatTheyDependOn) {
+  frame.add({slot(1), slot(9)}, {3}).site = 77;
+  add_chain(&frame, 3);
+  run();
+  EXPECT_FLOAT_EQ(value(20), std::tanh(1.0F));
+  EXPECT_FLOAT_EQ(value(21), std::tanh(1.0F) + 2);
+  EXPECT_EQ(poison(22), poison(3));
+  EXPECT_EQ(slots.size(), 3u + 4u);  // without names of steps
+  EXPECT_EQ(executor.stats().instructions, 5u);
+}
+
+TEST_F(ExecutorTest, AStepOfAChainThatFailsPoisonsItsDependents) {
+  add_chain(&frame, 9);  // [3] and [4] do not broadcast
+  run();
+  EXPECT_FLOAT_EQ(value(20), std::tanh(1.0F));
+  EXPECT_FLOAT_EQ(value(21), std::tanh(1.0F) + 2);
+  ASSERT_NE(poison(22), nullptr);
+  EXPECT_EQ(poison(22)->op, "add");
+  EXPECT_EQ(poison(22)->site, 6u);
+  EXPECT_EQ(slots.size(), 3u + 3u);
+  EXPECT_EQ(executor.stats().instructions, 4u);
+  EXPECT_EQ(executor.stats().failed, 1u);
 }
 
 TEST_F(ExecutorTest, FailurePoisonsDependents) {

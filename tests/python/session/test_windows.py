@@ -300,3 +300,77 @@ def test_a_session_that_ends_between_the_parts_of_a_function(own_daemon):
     weights, x = weights_of(64), torch.ones(64, 64)
     with torch.no_grad():
         repeat_until_compiled(lambda: long_function(x, weights, Divided(6, 0.05)))
+
+
+def random_function(seed: int, kept: float):
+    """A function of random calls, of which some read positions of an index: of x, an index, and another one."""
+    numbers = random.Random(seed)
+    steps = []
+    for n in range(3, 3 + numbers.randint(6, 40)):
+        kind = numbers.choice(["unary", "binary", "binary", "number", "select", "gather", "sum"])
+        steps.append((kind, numbers.randrange(n), numbers.randrange(n), numbers.randrange(4)))
+    keeps = [numbers.random() < kept for _ in steps]
+    keeps[-1] = True
+
+    def function(x, y, z, index, other):
+        values = [x, y, z]
+        for kind, a, b, which in steps:
+            a, b = values[a], values[b]
+            if kind == "unary":
+                values.append([torch.tanh, torch.abs, torch.neg, torch.sigmoid][which](a))
+            elif kind == "binary":
+                values.append([torch.add, torch.mul, torch.maximum, torch.sub][which](a, b))
+            elif kind == "number":
+                values.append(a * 0.5 + which)
+            elif kind == "sum":
+                values.append(a - b.sum())
+            elif kind == "select":
+                values.append(a.index_select(0, index))
+            else:
+                values.append(a.gather(0, other))
+        return [value for value, keep in zip(values[3:], keeps) if keep]
+
+    return function
+
+
+def outcomes(results: list) -> list:
+    """Of each result its numbers, or its error with the line."""
+    found = []
+    for result in results:
+        try:
+            found.append(result.tolist())
+        except IndexError as error:
+            found.append((type(error), str(error), "".join(getattr(error, "__notes__", ()))))
+    return found
+
+
+def run_with_errors(seed: int, size: int = 64) -> list:
+    """Outcomes of a random function with valid and invalid positions."""
+    torch.manual_seed(seed)
+    function = random_function(seed, kept=[0.2, 0.5, 0.9][seed % 3])
+    x, y, z = torch.randn(size), torch.randn(size), torch.randn(size)
+    valid = torch.arange(size)
+    compared = []
+    with torch.no_grad():
+        for index, other in [(valid, valid)] * 4 + [(valid + 1, valid), (valid, valid + 1), (valid - 9999, valid + 1)]:
+            torch.synchronize()
+            busy = torch.ones(600, 600) @ torch.ones(600, 600)  # the calls wait, and are in one frame
+            results = function(x, y, z, index, other)
+            del busy
+            compared.append(outcomes(results))
+            del results
+    return compared
+
+
+def test_errors_are_those_of_the_results_that_depend_on_them(own_daemon):
+    torch.disconnect()
+    torch.connect(own_daemon(TELETENSOR_WINDOWS="0").address)
+    expected = [run_with_errors(seed) for seed in range(24)]
+    torch.disconnect()
+    torch.connect(own_daemon(TELETENSOR_WINDOWS="test").address)
+    for seed, wanted in enumerate(expected):
+        assert run_with_errors(seed) == wanted, seed
+    assert runs() > 0
+    outcomes_of_all = [outcome for results in expected for results_of_run in results[4:] for outcome in results_of_run]
+    assert any(isinstance(outcome, tuple) for outcome in outcomes_of_all)
+    assert any(isinstance(outcome, list) for outcome in outcomes_of_all)
