@@ -26,6 +26,9 @@ namespace tt {
 namespace {
 
 constexpr bool kRecords = true;  // instructions say whether they record
+// Estimates of what a replacement saves, per call that is not executed and per byte that is not stored, and takes, once
+// and per call that it replaces.
+constexpr int64_t kNsPerCall = 650, kBytesPerNs = 16, kNsToReplace = 700, kNsToReplaceCall = 130;
 
 bool is_on_cpu(const TensorMeta& meta) { return meta.device.type == DeviceType::kCPU; }
 
@@ -100,12 +103,16 @@ void compile_window(const Program& window, WindowVersion* version) {
       const Program frame = as_frame(single, version->inputs_);
       Program& program = version->program_;
       program = optimised(single, metas);
-      is_ready = program.instructions().size() < frame.instructions().size() || has_fused_convolution(program);
+      const auto fewer =
+          static_cast<int64_t>(frame.instructions().size()) - static_cast<int64_t>(program.instructions().size());
       const auto saved =
           static_cast<int64_t>(window.instructions().size()) - static_cast<int64_t>(program.instructions().size());
       version->saved_instructions_ = std::max<int64_t>(saved, 0);
       version->saved_bytes_ =
           std::max<int64_t>(stored_bytes(frame, metas, kRecords) - stored_bytes(program, metas, kRecords), 0);
+      version->saved_ns_ = fewer * kNsPerCall + version->saved_bytes_ / kBytesPerNs - kNsToReplace -
+                           kNsToReplaceCall * static_cast<int64_t>(window.instructions().size());
+      is_ready = (fewer > 0 && (version->saved_ns_ > 0 || version->is_always_ready_)) || has_fused_convolution(program);
       version->left_ = names_left(program);
       version->largest_name_ = inputs;
       for (const Instruction& call : program.instructions()) {

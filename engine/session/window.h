@@ -23,10 +23,12 @@ class WindowVersion {
   enum class State : uint8_t {
     kWaiting,
     kReady,
-    kRejected,  // the passes change nothing, or the calls are invalid or recorded for backward
+    kRejected,  // replacing the calls would gain nothing, or they are invalid or recorded for backward
   };
 
-  explicit WindowVersion(std::vector<TensorMeta> inputs) : inputs_(std::move(inputs)) {}
+  // `is_always_ready`: for tests; also if replacing the calls would cost more than it saves.
+  explicit WindowVersion(std::vector<TensorMeta> inputs, bool is_always_ready = false)
+      : inputs_(std::move(inputs)), is_always_ready_(is_always_ready) {}
 
   const std::vector<TensorMeta>& inputs() const { return inputs_; }
   State state() const { return state_.load(std::memory_order_acquire); }
@@ -38,6 +40,7 @@ class WindowVersion {
   // What a run saves: instructions beside those that the client sends.
   int64_t saved_instructions() const { return saved_instructions_; }
   int64_t saved_bytes() const { return saved_bytes_; }  // of results that are not stored
+  int64_t saved_ns() const { return saved_ns_; }        // estimated time, less that for replacing the calls
 
   int64_t microseconds() const { return microseconds_.load(std::memory_order_relaxed); }  // that the passes took
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }               // host memory
@@ -46,11 +49,13 @@ class WindowVersion {
   friend void compile_window(const Program& window, WindowVersion* version);
 
   const std::vector<TensorMeta> inputs_;
+  const bool is_always_ready_;
   Program program_;
   std::vector<Slot> left_;
   Slot largest_name_ = 0;
   int64_t saved_instructions_ = 0;
   int64_t saved_bytes_ = 0;
+  int64_t saved_ns_ = 0;
   std::atomic<int64_t> microseconds_{0};
   std::atomic<uint64_t> bytes_{0};
   std::atomic<State> state_{State::kWaiting};

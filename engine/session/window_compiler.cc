@@ -1,11 +1,20 @@
 #include "engine/session/window_compiler.h"
 
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 namespace tt {
+namespace {
+
+constexpr int kNice = 10;  // of the thread: calls that wait for the processors are more urgent
+
+}  // namespace
 
 WindowCompiler::~WindowCompiler() {
   std::thread thread;
@@ -41,6 +50,7 @@ void WindowCompiler::wait() {
 }
 
 void WindowCompiler::run() {
+  static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kNice));
   MutexLock lock(mutex_);
   while (!ends_) {
     if (waiting_.empty()) {

@@ -21,6 +21,12 @@ constexpr uint32_t kLongArgument = 64;  // bytes or elements
 // References to results that are further away count as inputs for the hash; bind() compares them exactly.
 constexpr Slot kFar = 64;
 constexpr int kMaxFailures = 3;
+// A window without compiled instructions for its inputs is ignored for 1, 3, 7, ... occurrences, below this power of
+// two.
+constexpr int kMaxSkippedPower = 4;
+// Where windows contain all calls but one of kPerUnknown, parts are counted in one of kKnownFrames frames.
+constexpr size_t kPerUnknown = 8, kKnownFrames = 8;
+constexpr int64_t kNsToExamine = 60;  // per instruction of a frame; estimated
 constexpr size_t kMaxCandidates = 1024;
 // Frames without room for new candidates before some are forgotten: enough for known ones to become windows.
 constexpr int kMaxFullFrames = 16;
@@ -140,6 +146,9 @@ bool equals(const TensorMeta& a, const TensorMeta& b) {
          a.is_number == b.is_number && a.sizes == b.sizes && a.strides == b.strides;
 }
 
+// Ignores the window for some occurrences, more each time in succession.
+void skip(Windows::Window* window) { window->skipped = (1 << std::min(window->unknown++, kMaxSkippedPower)) - 1; }
+
 bool contains(absl::Span<const Slot> slots, Slot slot) {
   return std::find(slots.begin(), slots.end(), slot) != slots.end();
 }
@@ -147,8 +156,16 @@ bool contains(absl::Span<const Slot> slots, Slot slot) {
 }  // namespace
 
 bool Windows::is_paused() {
+  ++frame_;
   ++frames_;
-  return !compiler_->at_once() && frames_ > kFramesBeforePause && frames_ % kPausedFrames != 0;
+  if (compiler_->at_once()) return false;
+  if (is_paused_ && balance_ > 0) is_paused_ = false;  // the latest examined frame was worth it
+  if (is_paused_ || frames_ > kFramesBeforePause) {
+    is_paused_ |= balance_ <= 0;
+    frames_ = 0;
+    balance_ = 0;
+  }
+  return is_paused_ && frame_ % kPausedFrames != 0;
 }
 
 absl::Span<const Windows::Match> Windows::find(const Program& program, absl::Span<const ReadPoint> reads) {
@@ -159,15 +176,22 @@ absl::Span<const Windows::Match> Windows::find(const Program& program, absl::Spa
   if (bytes_ > kMaxBytes || (at_once && ranges_.size() >= kMaxWindows)) forget();
   if (full_frames_ >= kMaxFullFrames) forget_rare();
   is_full_ = false;
+  balance_ -= kNsToExamine * static_cast<int64_t>(instructions.size());
   hash(program);
   auto read = reads.begin();
+  size_t searched = 0, matched = 0;  // calls
   for (size_t first = 0; first < instructions.size();) {
     const size_t end = end_of_run(eligible_, reads, &read, first);
     if (at_once) learn(program, reads, first, end);
-    if (end - first >= kMinLength) search(program, reads, first, end);
+    if (end - first >= kMinLength) {
+      search(program, reads, first, end);
+      searched += end - first;
+    }
     first = std::max(end, first + 1);
   }
-  if (!at_once) learn_parts(program, reads, 0, instructions.size());
+  for (const Match& match : matches_) matched += match.length;
+  const bool is_known = (searched - matched) * kPerUnknown <= searched;
+  if (!at_once && (!is_known || frame_ % kKnownFrames == 0)) learn_parts(program, reads, 0, instructions.size());
   full_frames_ += is_full_ ? 1 : 0;
   return matches_;
 }
@@ -219,7 +243,12 @@ bool Windows::match_at(const Program& program, absl::Span<const ReadPoint> reads
     for (size_t i = 0; i < alive_.size(); ++i) key = mix(key, alive_[i]);
     const auto candidate = candidates_.find(key);
     if (candidate == candidates_.end() || !candidate->second.window) continue;
-    if (candidate->second.window->alive != alive_ || candidate->second.window->failures >= kMaxFailures) continue;
+    Window& window = *candidate->second.window;
+    if (window.alive != alive_ || window.failures >= kMaxFailures) continue;
+    if (window.skipped > 0) {
+      --window.skipped;
+      continue;
+    }
     *match = {at, length, candidate->second.window};
     return true;
   }
@@ -302,11 +331,7 @@ void Windows::count(const Program& program, absl::Span<const ReadPoint> reads, s
   // The calls with names 1, 2, ... for inputs, in order of their first use, and then for results.
   inputs_.clear();
   const auto calls = absl::MakeConstSpan(program.instructions()).subspan(first, length);
-  const auto result = [&](Slot slot) { return std::lower_bound(names_.begin(), names_.end(), slot); };
-  const auto is_result = [&](Slot slot) {
-    const auto at = result(slot);
-    return at != names_.end() && *at == slot;
-  };
+  const auto is_result = [&](Slot slot) { return index_of(slot) != names_.size(); };
   bool records = false;
   for (const Instruction& call : calls) {
     if (inputs_.size() > kMaxInputs) {
@@ -321,7 +346,7 @@ void Windows::count(const Program& program, absl::Span<const ReadPoint> reads, s
     records |= (call.flags & Instruction::kGrad) != 0 && (call.flags & Instruction::kInference) == 0;
   }
   const auto name_of = [&](Slot slot) -> Slot {
-    if (is_result(slot)) return inputs_.size() + 1 + static_cast<Slot>(result(slot) - names_.begin());
+    if (is_result(slot)) return inputs_.size() + 1 + index_of(slot);
     return 1 + static_cast<Slot>(std::find(inputs_.begin(), inputs_.end(), slot) - inputs_.begin());
   };
   auto made = std::make_shared<Program>();
@@ -346,23 +371,36 @@ void Windows::count(const Program& program, absl::Span<const ReadPoint> reads, s
   }
 }
 
-// Sets names_ and alive_ for a range of instructions. Returns false if it cannot be a window: names are not ascending,
-// or one is dropped twice.
-bool Windows::find_alive(const Program& program, absl::Span<const ReadPoint> reads, size_t first, size_t length) {
+// Sets names_ for a range of instructions. Returns false if they are not ascending.
+bool Windows::find_names(const Program& program, size_t first, size_t length) {
   names_.clear();
-  const auto& instructions = program.instructions();
-  const size_t end = first + length;
-  for (size_t i = first; i < end; ++i) {
-    for (Slot slot : instructions[i].results) {
+  for (size_t i = first; i < first + length; ++i) {
+    for (Slot slot : program.instructions()[i].results) {
       if (slot >= kFirstTemporary || slot <= (names_.empty() ? 0 : names_.back())) return false;
       names_.push_back(slot);
     }
   }
+  return true;
+}
+
+// The index of a name in names_; their number if it is not among them.
+size_t Windows::index_of(Slot slot) const {
+  if (names_.empty() || slot < names_.front() || slot > names_.back()) return names_.size();
+  if (names_.back() - names_.front() + 1 == names_.size()) return slot - names_.front();
+  const auto at = std::lower_bound(names_.begin(), names_.end(), slot);
+  return *at == slot ? static_cast<size_t>(at - names_.begin()) : names_.size();
+}
+
+// Sets names_ and alive_ for a range of instructions. Returns false if it cannot be a window: names are not ascending,
+// or one is dropped twice.
+bool Windows::find_alive(const Program& program, absl::Span<const ReadPoint> reads, size_t first, size_t length) {
+  if (!find_names(program, first, length)) return false;
+  const auto& instructions = program.instructions();
+  const size_t end = first + length;
   alive_.assign(names_.size(), true);
   const auto drop = [&](Slot slot) {
-    const auto at = std::lower_bound(names_.begin(), names_.end(), slot);
-    if (at == names_.end() || *at != slot) return true;
-    const auto index = static_cast<size_t>(at - names_.begin());
+    const size_t index = index_of(slot);
+    if (index == names_.size()) return true;
     if (!alive_[index]) return false;
     alive_[index] = false;
     return true;
@@ -395,7 +433,7 @@ bool Windows::bind(const Match& match, const Program& program) {
     if (expected == 0 || slot == 0) return expected == slot;
     if (expected > window.inputs) return names_[expected - window.inputs - 1] == slot;
     Slot& input = inputs_[expected - 1];
-    if (input == 0 && !std::binary_search(names_.begin(), names_.end(), slot)) input = slot;
+    if (input == 0 && index_of(slot) == names_.size()) input = slot;
     return input == slot;
   };
   for (size_t i = 0; i < match.length; ++i) {
@@ -416,7 +454,7 @@ bool Windows::bind(const Match& match, const Program& program) {
   }
   for (size_t i = 1; i < match.length; ++i) {
     for (Slot slot : program.instructions()[match.first + i].release) {
-      if (std::binary_search(names_.begin(), names_.end(), slot)) continue;
+      if (index_of(slot) != names_.size()) continue;
       const auto input = std::find(inputs_.begin(), inputs_.end(), slot);
       if (input == inputs_.end()) {
         dropped_others_.push_back(slot);
@@ -428,12 +466,38 @@ bool Windows::bind(const Match& match, const Program& program) {
   return true;
 }
 
+// Whether a version is worthwhile for inputs of the metadata metas_, for which there is none. It is for a window's
+// first one. Others have to occur in two frames, because sizes may change in each call, and the versions so far have to
+// run often enough.
+bool Windows::may_compile(Window* window) {
+  constexpr int64_t kFree = 3, kRunsPerVersion = 8;
+  if (window->versions.empty()) return true;
+  if (window->versions.size() >= kMaxVersions) return false;
+  const auto ready = std::count_if(window->versions.begin(), window->versions.end(), [](const auto& version) {
+    return version->state() != WindowVersion::State::kRejected;
+  });
+  if (ready >= kFree && window->runs < kRunsPerVersion * ready) return false;
+  uint64_t hash = kBase;
+  for (const TensorMeta* meta : metas_) {
+    hash = mix(hash, static_cast<uint64_t>(meta->dtype) | uint64_t{meta->requires_grad} << 32 |
+                         uint64_t{meta->sizes.size()} << 33);
+    for (int64_t size : meta->sizes) hash = mix(hash, static_cast<uint64_t>(size));
+    for (int64_t stride : meta->strides) hash = mix(hash, static_cast<uint64_t>(stride));
+  }
+  const auto seen = std::find_if(window->seen.begin(), window->seen.end(),
+                                 [&](const SeenInputs& inputs) { return inputs.hash == hash; });
+  if (seen != window->seen.end()) return seen->frame != frame_;
+  std::rotate(window->seen.begin(), window->seen.end() - 1, window->seen.end());
+  window->seen[0] = {hash, frame_};
+  return false;
+}
+
 // Returns the version for the inputs' metadata, which may be waiting for the compiler; null if there is none, because
 // inputs are not compiled or the compiler has no room.
 std::shared_ptr<WindowVersion> Windows::version_for(Window* window, const SlotTable& slots) {
   if (!uncharged_.empty()) charge_compiled();
-  std::vector<const TensorMeta*> metas;
-  metas.reserve(inputs_.size());
+  std::vector<const TensorMeta*>& metas = metas_;
+  metas.clear();
   for (Slot slot : inputs_) {
     const SlotValue* value = slots.find(slot);
     if (value == nullptr || value->poison || !value->tensor) return nullptr;
@@ -450,11 +514,16 @@ std::shared_ptr<WindowVersion> Windows::version_for(Window* window, const SlotTa
       return version;
     }
   }
-  if (window->versions.size() >= kMaxVersions || uncharged_.size() >= kMaxUncharged) return nullptr;
+  if (!compiler_->at_once() && !may_compile(window)) {
+    skip(window);
+    return nullptr;
+  }
+  const bool waits = is_paused_ && !uncharged_.empty();  // little is expected of what the passes make
+  if (window->versions.size() >= kMaxVersions || uncharged_.size() >= kMaxUncharged || waits) return nullptr;
   std::vector<TensorMeta> inputs;
   inputs.reserve(metas.size());
   for (const TensorMeta* meta : metas) inputs.push_back(*meta);
-  auto version = std::make_shared<WindowVersion>(std::move(inputs));
+  auto version = std::make_shared<WindowVersion>(std::move(inputs), /*is_always_ready=*/compiler_->at_once());
   if (!compiler_->add(window->program, version)) return nullptr;
   if (compiler_->at_once()) compiler_->wait();
   uncharged_.push_back(version);
@@ -466,10 +535,11 @@ std::shared_ptr<WindowVersion> Windows::version_for(Window* window, const SlotTa
   return version;
 }
 
-bool Windows::replace(const Match& match, const Program& program, absl::Span<const ReadPoint> reads,
-                      const SlotTable& slots, Replacement* made) {
+bool Windows::replace(const Match& match, const Program& program, const SlotTable& slots, Replacement* made) {
   Window& window = *match.window;
-  if (!find_alive(program, reads, match.first, match.length) || alive_ != window.alive || !bind(match, program)) {
+  // find() has compared what exists afterwards; replacements of other windows drop further names only.
+  alive_ = window.alive;
+  if (!find_names(program, match.first, match.length) || !bind(match, program)) {
     ++window.failures;
     return false;
   }
@@ -477,7 +547,10 @@ bool Windows::replace(const Match& match, const Program& program, absl::Span<con
   const std::shared_ptr<WindowVersion> version = version_for(&window, slots);
   if (!version || version->state() == WindowVersion::State::kWaiting) return false;
   if (version->state() == WindowVersion::State::kRejected) {
-    ++window.failures;
+    if (compiler_->at_once())
+      ++window.failures;
+    else
+      skip(&window);  // it may be worthwhile for other inputs
     return false;
   }
   if (std::none_of(names_.begin(), names_.end(), [&](Slot slot) { return slots.find(slot) != nullptr; })) {
@@ -506,8 +579,8 @@ void Windows::count_run(const WindowVersion& version, Window* window) {
     bytes_ += version.bytes();
     ++compiled_;
   }
-  window->failures = 0;
-  frames_ = 0;
+  window->failures = window->unknown = 0;
+  balance_ += version.saved_ns();
   ++window->runs;
   ++runs_;
   window->saved_instructions += version.saved_instructions();

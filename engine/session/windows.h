@@ -5,12 +5,14 @@
 // of frames, or a part of a run whose ends depend on a few neighbouring calls, wherever frames divide it. Its identity
 // is a hash of its operators, arguments, source lines and inner references, and of the results that exist after it;
 // names and inputs may differ. A candidate that has occurred kMinOccurrences times becomes a window, which is then
-// found wherever it begins. While nothing is replaced, only one of kPausedFrames frames is examined.
+// found wherever it begins. While replacements save less time than it takes to find them, according to estimates, only
+// one of kPausedFrames frames is examined.
 //
 // Owned by the session's Context; used by the thread on which it is current. Memory is bounded, and charged to the
 // session.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -47,6 +49,11 @@ class Windows final : public SessionService {
   // Names from this one on are used for values of compiled instructions.
   static constexpr Slot kFirstTemporary = Slot{1} << 62;
 
+  // Inputs for which there is no version.
+  struct SeenInputs {
+    uint64_t hash = 0;   // of their metadata
+    uint64_t frame = 0;  // in which they occurred first
+  };
   // The calls as a Program, and what the passes have made of it.
   struct Window {
     std::shared_ptr<const Program> program;  // names: inputs, then results in order
@@ -56,6 +63,9 @@ class Windows final : public SessionService {
     std::vector<std::shared_ptr<WindowVersion>> versions;
     std::vector<bool> used;  // by version: whether its instructions have run, and its memory is charged
     int failures = 0;        // replacements in succession that were impossible, whatever the compiler does
+    int unknown = 0;         // occurrences since the last run whose inputs had no version
+    int skipped = 0;         // number of the next occurrences that are ignored
+    std::array<SeenInputs, 8> seen;
     int64_t runs = 0, saved_instructions = 0, saved_bytes = 0;
     uint64_t bytes = 0;
   };
@@ -80,8 +90,7 @@ class Windows final : public SessionService {
   // Fills `made` with what replaces the window that find() has found, and returns true. All instructions before it have
   // been executed. Returns false if the instructions have to be executed as they are: because an input is missing, has
   // an error or is of a kind that is not compiled, or because the compiler is not done.
-  bool replace(const Match& match, const Program& program, absl::Span<const ReadPoint> reads, const SlotTable& slots,
-               Replacement* made);
+  bool replace(const Match& match, const Program& program, const SlotTable& slots, Replacement* made);
 
   std::vector<WindowCounters> counters() const;
   // Totals over all windows, also of those that were forgotten.
@@ -110,8 +119,11 @@ class Windows final : public SessionService {
   void count(const Program& program, absl::Span<const ReadPoint> reads, size_t first, size_t length, int times);
   bool is_cut(size_t at, size_t radius, size_t first, size_t end) const;
   void learn_parts(const Program& program, absl::Span<const ReadPoint> reads, size_t first, size_t end);
+  bool find_names(const Program& program, size_t first, size_t length);
+  size_t index_of(Slot slot) const;
   bool find_alive(const Program& program, absl::Span<const ReadPoint> reads, size_t first, size_t length);
   bool bind(const Match& match, const Program& program);
+  bool may_compile(Window* window);
   std::shared_ptr<WindowVersion> version_for(Window* window, const SlotTable& slots);
   // Charges the turn for the time of passes that have ended.
   void charge_compiled();
@@ -138,10 +150,16 @@ class Windows final : public SessionService {
   std::vector<Slot> inputs_;
   std::vector<bool> dropped_inputs_;
   std::vector<Slot> dropped_others_;
-  std::vector<Slot> mapped_;  // by name of the compiled Program
-  int frames_ = 0;            // since the last replacement
-  int full_frames_ = 0;       // in which there was no room for a candidate, since some were forgotten
-  bool is_full_ = false;      // whether the frame is one of these
+  std::vector<const TensorMeta*> metas_;  // of inputs_
+  std::vector<Slot> mapped_;              // by name of the compiled Program
+  uint64_t frame_ = 0;                    // number of frames so far
+  // Nanoseconds that replacements are estimated to have saved, less those for examining frames, in the last `frames_`
+  // frames; while paused, in the last one that was examined.
+  int64_t balance_ = 0;
+  int frames_ = 0;
+  bool is_paused_ = false;
+  int full_frames_ = 0;   // in which there was no room for a candidate, since some were forgotten
+  bool is_full_ = false;  // whether the frame is one of these
   uint64_t bytes_ = 0;
   int64_t compiled_ = 0, runs_ = 0, saved_instructions_ = 0;
 };

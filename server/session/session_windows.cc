@@ -43,9 +43,10 @@ class Session::PartRuns {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(session_.execution_mutex_, session_.mutex_) {
     Program &program = session_.program_, &part = session_.part_;
     const auto all = absl::MakeConstSpan(program.instructions());
+    const bool is_last = end == all.size();
+    if (begin == end && !is_last && !is_read(end)) return;
     part.clear();
     part.mutable_instructions().assign(all.begin() + begin, all.begin() + end);
-    const bool is_last = end == all.size();
     if (is_last) {
       part.set_outputs(program.outputs());
       part.set_release(program.release());
@@ -62,6 +63,11 @@ class Session::PartRuns {
     execute(part, begin, reads);
   }
 
+  // Whether a read is to be answered before instruction `at`.
+  bool is_read(size_t at) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(session_.execution_mutex_, session_.mutex_) {
+    return answered_ < session_.scalar_reads_.size() && session_.scalar_reads_[answered_].instruction <= at;
+  }
+
   // Returns false, and executes nothing, if the instructions have to be executed as they are.
   // Requires the session's mutexes; the analysis does not follow references to its members.
   bool run_replaced(const Windows::Match& window) ABSL_NO_THREAD_SAFETY_ANALYSIS {
@@ -69,7 +75,7 @@ class Session::PartRuns {
     Program& program = session_.program_;
     Windows::Replacement& made = session_.replacement_;
     if (context.autocast.state.enabled() || context.detect_anomaly || context.observes_kernels()) return false;
-    if (!session_.windows_->replace(window, program, session_.scalar_reads_, session_.slots_, &made)) return false;
+    if (!session_.windows_->replace(window, program, session_.slots_, &made)) return false;
     const size_t end = window.first + window.length;
     execute(made.program, window.first, {});
     // What follows drops the names that the window would have left, and those that it has left.

@@ -193,6 +193,39 @@ TEST_F(WindowsTest, OtherSizesAreCompiledAgain) {
   EXPECT_GT(runs(), 4);
 }
 
+TEST_F(WindowsTest, SizesThatChangeEachTimeAreIgnoredUntilTheyRecur) {
+  uint64_t name = 100;
+  const auto run_with = [&](int64_t size) {
+    v1::Frame frame;
+    literal(&frame, name, {size}, std::vector<float>(static_cast<size_t>(size), 0.5F));
+    add_calls(&frame, name + 1, {.x = name, .y = name});
+    read(&frame, 1, name + 6);
+    frame.add_release(name);
+    EXPECT_NEAR(floats_of(run(frame).reads(0).data()).back(), std::tanh(1.0) / (1 + std::exp(-1.5)) + 1, 1e-5);
+    name += 10;
+  };
+  for (int64_t i = 0; i < 100; ++i) run_with(kSize + i);
+  EXPECT_EQ(runs(), 0);
+  for (int i = 0; i < 1000 && runs() == 0; ++i) run_with(kSize / 2);
+  EXPECT_GT(runs(), 0);
+}
+
+TEST_F(WindowsTest, FewCallsOfSmallTensorsRunAsTheyArrive) {
+  for (uint64_t i = 0; i < 20; ++i) {
+    v1::Frame frame;
+    const uint64_t name = 100 * (i + 1);
+    literal(&frame, name, {64}, std::vector<float>(64, 0.5F));
+    Instruction(&frame, "mul").handle(name).real(2).result(name + 1);
+    Instruction(&frame, "tanh").handle(name + 1).result(name + 2);
+    Instruction(&frame, "sum").handle(name + 2).none().boolean(false).none().result(name + 3);
+    Instruction(&frame, "cos").handle(name + 3).result(name + 4);
+    for (auto& instruction : *frame.mutable_instructions()) instruction.set_no_grad(true);
+    read(&frame, 1, name + 4);
+    run(frame);
+  }
+  EXPECT_EQ(runs(), 0);
+}
+
 TEST_F(WindowsTest, ReadsBetweenTheCallsDivideThem) {
   uint64_t name = 100;
   for (int i = 0; i < 6; ++i, name += 10) {
