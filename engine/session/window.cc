@@ -28,7 +28,7 @@ namespace {
 constexpr bool kRecords = true;  // instructions say whether they record
 // Estimates of what a replacement saves, per call that is not executed and per byte that is not stored, and takes, once
 // and per call that it replaces.
-constexpr int64_t kNsPerCall = 650, kBytesPerNs = 16, kNsToReplace = 700, kNsToReplaceCall = 130;
+constexpr int64_t kNsPerCall = 650, kBytesPerNs = 16, kNsToReplace = 700, kNsToReplaceCall = 150;
 
 bool is_on_cpu(const TensorMeta& meta) { return meta.device.type == DeviceType::kCPU; }
 

@@ -155,17 +155,21 @@ bool contains(absl::Span<const Slot> slots, Slot slot) {
 
 }  // namespace
 
+// While paused, one of 2, 4, 8 and then kPausedFrames frames is examined, until one of them was worth it.
 bool Windows::is_paused() {
   ++frame_;
-  ++frames_;
   if (compiler_->at_once()) return false;
-  if (is_paused_ && balance_ > 0) is_paused_ = false;  // the latest examined frame was worth it
-  if (is_paused_ || frames_ > kFramesBeforePause) {
-    is_paused_ |= balance_ <= 0;
+  if (!uncharged_.empty()) charge_compiled();
+  ++frames_;
+  if (is_paused_ ? balance_ > 0 : frames_ > kFramesBeforePause) {
+    is_paused_ = balance_ <= 0;
     frames_ = 0;
     balance_ = 0;
   }
-  return is_paused_ && frame_ % kPausedFrames != 0;
+  if (!is_paused_) return false;
+  balance_ = 0;
+  const int frames = frames_ > 3 * kFramesBeforePause ? kPausedFrames : 2 << frames_ / kFramesBeforePause;
+  return frame_ % static_cast<uint64_t>(frames) != 0;
 }
 
 absl::Span<const Windows::Match> Windows::find(const Program& program, absl::Span<const ReadPoint> reads) {
@@ -518,8 +522,7 @@ std::shared_ptr<WindowVersion> Windows::version_for(Window* window, const SlotTa
     skip(window);
     return nullptr;
   }
-  const bool waits = is_paused_ && !uncharged_.empty();  // little is expected of what the passes make
-  if (window->versions.size() >= kMaxVersions || uncharged_.size() >= kMaxUncharged || waits) return nullptr;
+  if (window->versions.size() >= kMaxVersions || uncharged_.size() >= kMaxUncharged) return nullptr;
   std::vector<TensorMeta> inputs;
   inputs.reserve(metas.size());
   for (const TensorMeta* meta : metas) inputs.push_back(*meta);
@@ -545,7 +548,10 @@ bool Windows::replace(const Match& match, const Program& program, const SlotTabl
   }
   if (slots.limit() - slots.size() < 2 * names_.size() + match.length) return false;
   const std::shared_ptr<WindowVersion> version = version_for(&window, slots);
-  if (!version || version->state() == WindowVersion::State::kWaiting) return false;
+  if (!version || version->state() == WindowVersion::State::kWaiting) {
+    if (is_paused_) window.skipped = std::max(window.skipped, 1);  // next time, shorter windows may be replaced here
+    return false;
+  }
   if (version->state() == WindowVersion::State::kRejected) {
     if (compiler_->at_once())
       ++window.failures;

@@ -215,10 +215,11 @@ TEST_F(WindowsTest, FewCallsOfSmallTensorsRunAsTheyArrive) {
     v1::Frame frame;
     const uint64_t name = 100 * (i + 1);
     literal(&frame, name, {64}, std::vector<float>(64, 0.5F));
-    Instruction(&frame, "mul").handle(name).real(2).result(name + 1);
-    Instruction(&frame, "tanh").handle(name + 1).result(name + 2);
-    Instruction(&frame, "sum").handle(name + 2).none().boolean(false).none().result(name + 3);
+    Instruction(&frame, "tanh").handle(name).result(name + 1);
+    Instruction(&frame, "sum").handle(name + 1).none().boolean(false).none().result(name + 2);
+    Instruction(&frame, "exp").handle(name + 2).result(name + 3);
     Instruction(&frame, "cos").handle(name + 3).result(name + 4);
+    frame.add_release(name + 1);
     for (auto& instruction : *frame.mutable_instructions()) instruction.set_no_grad(true);
     read(&frame, 1, name + 4);
     run(frame);
