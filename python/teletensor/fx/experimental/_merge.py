@@ -225,8 +225,8 @@ class _Merger:
         return self.by_text[text]
 
     def _of_size(self, values: list[float], where: Node) -> Node | None:
-        """A node that computes floats which are an operation of a constant and a size: Python computes 1.0 / size without the size's
-        methods. None unless they are exactly those of one in all recordings."""
+        """A node that computes floats which are an operation of a constant and a size, such as an int that an operator takes as a float.
+        None unless they are exactly those of one in all recordings."""
         for sizes in self.pool:
             if all(type(n) is int for n in sizes) and (found := float_of_size(values, sizes)) is not None:
                 kind, constant = found
