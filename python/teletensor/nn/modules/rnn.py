@@ -9,6 +9,7 @@ from typing import Any
 
 from ... import _C
 from ..._C import Tensor
+from .. import functional as F
 from .. import init
 from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
@@ -353,6 +354,14 @@ class RNNCell(RNNCellBase):
         return self._step(operator, input, self._zeros(input) if hx is None else hx)
 
 
+def _step_of_autocast(input, hx, w_ih, w_hh, b_ih, b_hh):
+    """lstm_cell() under autocast on a CPU, which casts the products only: the dtype of the results is at least that of c."""
+    h, c = hx
+    i, f, g, o = (F.linear(input, w_ih, b_ih) + F.linear(h, w_hh, b_hh)).chunk(4, -1)
+    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+    return o.sigmoid() * c.tanh(), c
+
+
 class LSTMCell(RNNCellBase):
     """One step of LSTM. Returns (h, c)."""
 
@@ -361,7 +370,8 @@ class LSTMCell(RNNCellBase):
 
     def forward(self, input, hx=None):
         states = [self._zeros(input), self._zeros(input)] if hx is None else list(hx)
-        return tuple(self._step(_C.torch.lstm_cell, input, states))
+        is_mixed = _C.autocast_dtype("cpu") is not None and input.device.type == "cpu"
+        return tuple(self._step(_step_of_autocast if is_mixed else _C.torch.lstm_cell, input, states))
 
 
 class GRUCell(RNNCellBase):
