@@ -27,7 +27,7 @@ LIBRARIES = {
     "lightning": "lightning", "gpytorch": "gpytorch", "pyro": "pyro-ppl", "stable_baselines3": "stable-baselines3",
     "torch_geometric": "torch_geometric", "fvcore": "fvcore", "torchdiffeq": "torchdiffeq", "e3nn": "e3nn", "kornia": "kornia",
     "botorch": "botorch", "open_clip": "open_clip_torch", "diffusers": "diffusers", "captum": "captum", "skorch": "skorch",
-    "segmentation_models_pytorch": "segmentation_models_pytorch", "pytorch_metric_learning": "pytorch-metric-learning",
+    "pytorch_metric_learning": "pytorch-metric-learning",
     "ignite": "pytorch-ignite", "x_transformers": "x-transformers", "vit_pytorch": "vit-pytorch", "torchsde": "torchsde", "zuko": "zuko",
     "opacus": "opacus", "geoopt": "geoopt", "torchaudio": "torchaudio",
 }  # fmt: skip

@@ -22,7 +22,7 @@ LIBRARIES = (
     "fvcore==0.1.5.post20221221", "geoopt==0.5.1", "gpytorch==1.15.2", "kornia==0.9.0", "lightning-utilities==0.15.3",
     "lightning==2.6.6", "linear_operator==0.6.1", "opacus==1.6.0", "open_clip_torch==3.3.0", "opt_einsum_fx==0.1.4",
     "peft==0.21.2", "pyro-ppl==1.9.2", "pytorch-ignite==0.5.5", "pytorch-lightning==2.6.6", "pytorch-metric-learning==2.9.0",
-    "safetensors==0.8.0", "segmentation_models_pytorch==0.6.0", "sentence-transformers==6.2.0", "skorch==1.4.0",
+    "safetensors==0.8.0", "sentence-transformers==6.2.0", "skorch==1.4.0",
     "stable-baselines3==2.9.2", "timm==1.0.31", "torch-einops-utils==0.2.0", "torch_geometric==2.8.1", "torchaudio==2.11.0",
     "torchdiffeq==0.2.5", "torchmetrics==1.9.0", "torchsde==0.2.6", "torchvision==0.29.2", "transformers==5.23.0",
     "vit-pytorch==1.26.14", "x-transformers==2.31.10", "zuko==1.6.0",
