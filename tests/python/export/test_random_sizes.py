@@ -336,3 +336,48 @@ def test_constants_in_gradients_limit_sizes(torch):
             torch.testing.assert_close(module(x), f(x))
             served += 1
     assert 2 <= served < 6
+
+
+SIZES_OF_REMAINDERS = (*range(2, 13), 16, 20, 21, 48, 49, 50, 57, 106, 217, 619, 676, 1000, 1332, 1333, 1334, 2000, 4099)
+# Functions of x (n,) and n at the example, with the least number of sizes of SIZES_OF_REMAINDERS that make_fx and export serve.
+RARE_OUTCOMES = {
+    "remainder below a float": ("x * 2 if n % 5 < 0.5 else x", 5, 4, 1), "quotient of a remainder": ("x * 2 if (n % 4) / 4 == 0 else x", 8, 7, 1),
+    "half of a maximum": ("x * 2 if torch.sym_max(n - 20, 0) / 2 < 0.3 else x", 5, 11, 1),
+    "rare remainder": ("x * 2 if (n + 7) % 57 // 56 == 0 else x", 5, 21, 1), "without remainders": ("x * 2 if ((n + 7) - (n + 7) // 57 * 57) // 56 == 0 else x", 5, 21, 1),
+    "rare float": ("x * 2 if (n + 7) % 57 // 56 / 2 < 0.3 else x", 5, 21, 1), "constant": ("[x, x * 2][(n + 7) % 57 // 56]", 5, 21, 1),
+    "rounded constant": ("x * round((n + 7) % 57 // 56 / 2, 1)", 5, 21, 1), "in a sum": ("x * 2 if n + (n + 7) % 57 // 56 > n else x", 5, 21, 1),
+    "of a choice": ("x * 2 if torch.sym_max((n + 7) % 57 // 56, 0) > 0 else x", 5, 21, 1), "always": ("x * 2 if n % 5 < 5.5 else x", 5, 25, 25),
+    "always as ints": ("x * 2 if n % 57 < 57 else x", 5, 25, 25), "even": ("x * 2 if n // 2 + (n + 1) // 2 == n else x", 5, 25, 25),
+    "padded": ("x * 2 if (n + (7 - n % 7) % 7) % 7 == 0 else x", 5, 25, 25), "half": ("x * 2 if n - n // 2 > 0 else x", 5, 25, 25),
+    "half as a float": ("x * 2 if (n - n // 2) / 2 > 0 else x", 5, 25, 25), "positive": ("x / (n % 5 + 1) if n * (n % 5 + 1) > 0 else x", 5, 25, 25),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["make_fx", "export"])
+@pytest.mark.parametrize("name", RARE_OUTCOMES)
+def test_outcomes_that_no_recording_has(torch, name, kind):
+    from teletensor.fx.experimental.proxy_tensor import make_fx
+
+    text, example, *least = RARE_OUTCOMES[name]
+
+    def f(x):
+        return eval(text, {"torch": torch, "x": x, "n": x.shape[0]})  # noqa: S307
+
+    class Module(torch.nn.Module):
+        def forward(self, x):
+            return f(x)
+
+    x, served = torch.arange(float(example)), 0
+    if kind == "make_fx":
+        module = make_fx(f, tracing_mode="symbolic")(x)
+    else:
+        module = torch.export.export(Module(), (x,), dynamic_shapes=({0: torch.export.Dim.AUTO},)).module()
+    for n in SIZES_OF_REMAINDERS:
+        x = torch.arange(float(n))
+        if kind == "make_fx" and not guards_hold(torch, module, (x,)):
+            continue
+        got = outcome(module, (x,))
+        if n == example or isinstance(got, list):
+            torch.testing.assert_close(torch.stack(got), f(x), msg=lambda m, n=n: f"{m} at {n}")
+            served += 1
+    assert served >= least[kind == "export"]

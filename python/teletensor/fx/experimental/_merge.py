@@ -7,7 +7,6 @@ all recordings. Comparisons of sizes by Python code are guards: they must have t
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -18,12 +17,13 @@ from ..._grad_mode import no_grad
 from ..._library import aten
 from ..._symbolic_bool import SymBool
 from ..node import Node
+from ._exact_sizes import ExactSizes, is_polynomial, same_text
 from ._recording import Recording
 from ._size_fit import NEGATED, Expression, fitted, float_of_size, holds
 from ._sizes import (
+    Guard,
     RecordedFloat,
     RecordedSize,
-    bounds_of,
     guard_of,
     guards_of,
     holds_between,
@@ -32,8 +32,6 @@ from ._sizes import (
     value_of,
 )
 from ._unbacked_checks import function_of
-
-_LARGEST_SIZE = 2**63 - 1  # of a dimension
 
 
 class Captured:
@@ -309,11 +307,12 @@ class _Merger:
         if None in logs:
             return
         ranges: dict[str, tuple[int, int | None]] = {name: (1, None) for name in self.samples[0]}
+        exact = ExactSizes(self.samples)
         for row in list(zip(*(log.divisions for log in logs))):
             if text_of(row[0][0]) in self.by_text:
                 continue
             guards = [guard_of("!=", divisor, 0, True) for _, divisor in row]
-            if len({g.text for g in guards}) > 1 or not _is_positive(row, self.samples, ranges):
+            if len({g.text for g in guards}) > 1 or exact.bounds(tuple(divisor for _, divisor in row), ranges)[0] <= 0:
                 for log, guard in zip(logs, guards):
                     log.guards.append(guard)
 
@@ -371,13 +370,6 @@ class _Merger:
         return first
 
 
-def is_polynomial(size: Any) -> bool:
-    """Whether a number is a sum of products of sizes, which a few recordings determine."""
-    if not isinstance(size, RecordedSize) or size.recipe[0] in ("size", "input"):
-        return True
-    return size.recipe[0] in ("+", "-", "*", "neg") and all(map(is_polynomial, operands_of(size)))
-
-
 def check_constants(captures: list[Captured]) -> None:
     """Raises StructureError unless the recordings have the same constant tensors, with the same values."""
     rows = [list(c.constants.items()) for c in captures]
@@ -415,11 +407,6 @@ def merge(captures: list[Captured], samples: list[dict[str, int]]) -> Callable[[
     merger.run()
     merger.require_divisors()
     return merger.expression
-
-
-def _is_positive(row: tuple[Any, ...], samples: list[dict[str, int]], ranges: dict[str, tuple[int, int | None]]) -> bool:
-    """Whether the divisor of a division, which has been computed in the same way in all recordings, is positive for all sizes."""
-    return _bounds([divisor for _, divisor in row], samples, ranges)[0] > 0
 
 
 def computes_arguments(first: Captured, other: Captured, count: int) -> bool:
@@ -495,13 +482,13 @@ def violated_guards(
     """The comparisons of sizes whose outcome may differ within the ranges."""
     require_choices(captures)
     logs = [c.recording.log.guards for c in captures]
-    found: list[ViolatedGuard] = []
+    found, exact = [], ExactSizes(samples)
     if len({len(log) for log in logs}) > 1 and not any(g.outcome != h.outcome for row in zip(*logs) for g, h in [(row[0], r) for r in row]):
         return [ViolatedGuard("comparisons of sizes, of which there are more for some sizes than for others")]
     for row in zip(*logs):
         first = row[0]
-        if first.operands and first.relation != "constant" and all(g.outcome == first.outcome for g in row):
-            if not _float_holds(row, samples, ranges):
+        if _needs_proof(first) and len({(g.relation, g.outcome, g.left if g.relation == "constant" else 0) for g in row}) == 1:
+            if not _holds_surely(row, exact, ranges):
                 found.append(ViolatedGuard(first.text))
             continue
         values = tuple(g.left - g.right for g in row)
@@ -524,30 +511,27 @@ def violated_guards(
 
 def drop_certain_guards(captures: list[Captured], samples: list[dict[str, int]], ranges: dict[str, tuple[int, int | None]]) -> None:
     """Removes the first recording's guards of floats that hold for all sizes within the ranges, such as `1.0 / n <= 1.0`."""
-    guards = captures[0].recording.log.guards
+    guards, exact = captures[0].recording.log.guards, ExactSizes(samples)
     rows = list(zip(*(c.recording.log.guards for c in captures)))
-    certain = [bool(row[0].operands) and row[0].relation != "constant" and _float_holds(row, samples, ranges) for row in rows]
+    certain = [row[0].relation != "constant" and row[0].compares_floats() and _holds_surely(row, exact, ranges) for row in rows]
     guards[: len(rows)] = [g for g, drop in zip(guards, certain) if not drop]
 
 
-def _float_holds(row: tuple[Any, ...], samples: list[dict[str, int]], ranges: dict[str, tuple[int, int | None]]) -> bool:
-    """Whether a comparison of floats has its outcome for all sizes within the ranges."""
-    columns = list(zip(*(g.operands for g in row)))
-    if len({(g.relation, g.outcome) for g in row}) > 1 or any(len({text_of(v) for v in column}) > 1 for column in columns):
+def _needs_proof(guard: Guard) -> bool:
+    """Whether a guard may not hold although it does in all recordings: they determine no more than sums of products of sizes."""
+    is_of_floats = guard.compares_floats() and guard.relation != "constant"
+    return is_of_floats or any(type(v) is RecordedFloat or not is_polynomial(v) for v in guard.operands)
+
+
+def _holds_surely(row: tuple[Guard, ...], exact: ExactSizes, ranges: dict[str, tuple[int, int | None]]) -> bool:
+    """Whether a comparison has its outcome for all sizes within the ranges."""
+    first, columns = row[0], list(zip(*(g.operands for g in row)))
+    if len({(g.relation, g.outcome) for g in row}) > 1 or not all(map(same_text, columns)):
         return False
-    sides = [_bounds(column, samples, ranges) for column in columns]
-    return holds_between(row[0].relation, row[0].outcome, *sides)
-
-
-def _bounds(column: Any, samples: list[dict[str, int]], ranges: dict[str, tuple[int, int | None]]) -> tuple[float, float]:
-    """Bounds within the ranges of a number that was computed in the same way in all recordings."""
-    ranges = {name: (low, _LARGEST_SIZE if high is None else high) for name, (low, high) in ranges.items()}
-
-    def of_ints(values: tuple[int, ...]) -> tuple[float, float]:
-        found = fitted(values, samples)
-        return (-math.inf, math.inf) if found is None else found.bounds(ranges)
-
-    return bounds_of(tuple(column), of_ints)
+    relation = "==" if first.relation == "constant" else first.relation
+    if not first.compares_floats() and (difference := exact.difference(*columns)) is not None:
+        return holds(relation if first.outcome else NEGATED[relation], difference, (0,), ranges)
+    return holds_between(relation, first.outcome, *(exact.bounds(column, ranges) for column in columns))
 
 
 def sample_points(symbols: list[Symbol], low: int) -> list[dict[str, int]]:

@@ -27,7 +27,11 @@ class Guard(NamedTuple):
     right: Any
     outcome: bool
     text: str
-    operands: tuple = ()  # the numbers that were compared, if they are floats
+    operands: tuple = ()  # the numbers that were compared
+
+    def compares_floats(self) -> bool:
+        """Whether one of the numbers is a float."""
+        return any(type(value_of(v)) is float for v in self.operands)
 
 
 class SizeLog:
@@ -118,7 +122,7 @@ class RecordedSize:
 
     def _specialised(self) -> int:
         value = self.plain()
-        self.log.add_guard(Guard("constant", value, 0, True, f"{text_of(self)} == {value}"))
+        self.log.add_guard(Guard("constant", value, 0, True, f"{text_of(self)} == {value}", (self, value)))
         return value
 
     def __int__(self) -> int:
@@ -259,7 +263,7 @@ class RecordedFloat:
         return _chosen(self.log, condition, t, f)
 
     def _specialised(self) -> float:
-        self.log.add_guard(Guard("constant", self.value, 0, True, f"{text_of(self)} == {self.value}"))
+        self.log.add_guard(Guard("constant", self.value, 0, True, f"{text_of(self)} == {self.value}", (self, self.value)))
         return self.value
 
     def _whole(self, kind: str, function: Callable) -> RecordedSize:
@@ -466,8 +470,7 @@ def value_of(value: Any) -> Any:
 def guard_of(relation: str, left: Any, right: Any, outcome: bool) -> Guard:
     """The guard that a comparison has an outcome."""
     text = f"{text_of(left)} {relation} {text_of(right)}"
-    operands = (left, right) if any(type(value_of(v)) is float for v in (left, right)) else ()
-    return Guard(relation, value_of(left), value_of(right), outcome, text if outcome else f"not ({text})", operands)
+    return Guard(relation, value_of(left), value_of(right), outcome, text if outcome else f"not ({text})", (left, right))
 
 
 def guards_of(condition: SymBool) -> list[Guard]:
@@ -575,17 +578,17 @@ Interval = tuple[float, float]
 _EVERYTHING: Interval = (-math.inf, math.inf)
 
 
-def bounds_of(column: tuple[Any, ...], of_ints: Callable[[tuple[int, ...]], Interval]) -> Interval:
+def bounds_of(column: tuple[Any, ...], of_ints: Callable[[tuple[Any, ...]], Interval]) -> Interval:
     """Bounds of a number for all sizes, by interval arithmetic on its operations.
 
     Args:
         column: the number in several recordings, in which it was computed in the same way.
-        of_ints: bounds of a size by its values in the recordings.
+        of_ints: bounds of an int in the recordings.
     """
     first = column[0]
     if type(first) is not RecordedFloat:
         values = tuple(map(value_of, column))
-        return of_ints(values) if type(values[0]) is int else (values[0], values[0]) if values[0] == values[0] else _EVERYTHING
+        return of_ints(column) if type(values[0]) is int else (values[0], values[0]) if values[0] == values[0] else _EVERYTHING
     operands = [bounds_of(part, of_ints) for part in zip(*(v.recipe[1:] for v in column))]
     if all(low == high for low, high in operands):  # the same in all runs
         return first.value, first.value
