@@ -349,7 +349,14 @@ RARE_OUTCOMES = {
     "of a choice": ("x * 2 if torch.sym_max((n + 7) % 57 // 56, 0) > 0 else x", 5, 21, 1), "always": ("x * 2 if n % 5 < 5.5 else x", 5, 25, 25),
     "always as ints": ("x * 2 if n % 57 < 57 else x", 5, 25, 25), "even": ("x * 2 if n // 2 + (n + 1) // 2 == n else x", 5, 25, 25),
     "padded": ("x * 2 if (n + (7 - n % 7) % 7) % 7 == 0 else x", 5, 25, 25), "half": ("x * 2 if n - n // 2 > 0 else x", 5, 25, 25),
-    "half as a float": ("x * 2 if (n - n // 2) / 2 > 0 else x", 5, 25, 25), "positive": ("x / (n % 5 + 1) if n * (n % 5 + 1) > 0 else x", 5, 25, 25),
+    "pair of paddings": ("torch.stack([x * (-(n + 7) % 224), x * (224 - (n + 7) % 224)])", 5, 28, 28),
+    "pair of slices": ("torch.cat([x[: -(n + 7) % 224], x[: 224 - (n + 7) % 224]])", 5, 28, 28), "pair of quotients": ("torch.stack([x * (3 * n // 2000), x * ((3 * n + 1) // 2000)])", 5, 28, 28),
+    "pair of sizes": ("torch.zeros(-(n + 7) % 224, 224 - (n + 7) % 224)", 5, 20, 1), "rare factor": ("x * (1 + (n + 7) % 57 // 56)", 5, 28, 28),
+    "rare end": ("x[: n - (n + 7) % 57 // 56]", 5, 28, 28), "rare start": ("x.narrow(0, (n + 7) % 57 // 56, 1)", 5, 28, 28), "rare index": ("x[(n + 7) % 57 // 56]", 5, 28, 28),
+    "rare padding": ("F.pad(x, (1, (n + 7) % 57 // 56))", 5, 28, 28), "rare dimension": ("x.sum((n + 7) % 57 // 56 - 1)", 5, 21, 1),
+    "rare size": ("torch.ones(n - (n + 7) % 57 // 56)", 5, 28, 28), "rare size and number": ("torch.full((1 + (n + 7) % 57 // 56,), 1)", 5, 21, 1),
+    "rare alpha": ("torch.add(x, x, alpha=1 + (n + 7) % 57 // 56)", 5, 21, 1), "rare split": ("x.split(1 + (n + 7) % 57 // 56)[0]", 5, 1, 1),
+    "rare result": ("(n + 7) % 57 // 56 + 0 * x", 5, 28, 28), "half as a float": ("x * 2 if (n - n // 2) / 2 > 0 else x", 5, 25, 25), "positive": ("x / (n % 5 + 1) if n * (n % 5 + 1) > 0 else x", 5, 25, 25),
 }  # fmt: skip
 
 
@@ -361,7 +368,7 @@ def test_outcomes_that_no_recording_has(torch, name, kind):
     text, example, *least = RARE_OUTCOMES[name]
 
     def f(x):
-        return eval(text, {"torch": torch, "x": x, "n": x.shape[0]})  # noqa: S307
+        return eval(text, {"torch": torch, "F": torch.nn.functional, "x": x, "n": x.shape[0]})  # noqa: S307
 
     class Module(torch.nn.Module):
         def forward(self, x):
@@ -376,8 +383,8 @@ def test_outcomes_that_no_recording_has(torch, name, kind):
         x = torch.arange(float(n))
         if kind == "make_fx" and not guards_hold(torch, module, (x,)):
             continue
-        got = outcome(module, (x,))
+        got = outcome(lambda x: (module(x),), (x,))
         if n == example or isinstance(got, list):
-            torch.testing.assert_close(torch.stack(got), f(x), msg=lambda m, n=n: f"{m} at {n}")
+            torch.testing.assert_close(got[0], f(x), msg=lambda m, n=n: f"{m} at {n}")
             served += 1
     assert served >= least[kind == "export"]

@@ -10,23 +10,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ._size_fit import Expression, fitted
-from ._sizes import RecordedFloat, RecordedSize, bounds_of, operands_of, text_of, value_of
+from ._sizes import RecordedFloat, RecordedSize, bounds_of, is_polynomial, text_of, value_of
 
 Interval = tuple[float, float]
 Ranges = dict[str, tuple[int, int | None]]
 _EVERYTHING: Interval = (-math.inf, math.inf)
 _LARGEST_SIZE = 2**63 - 1  # of a dimension
 _MOST_POINTS = 1 << 13  # at which an expression is compared with a size
-
-
-def is_polynomial(size: Any) -> bool:
-    """Whether a number is a sum of products of sizes, which a few recordings determine."""
-    if not isinstance(size, RecordedSize) or size.recipe[0] in ("size", "input"):
-        return True
-    return size.recipe[0] in ("+", "-", "*", "neg") and all(map(is_polynomial, operands_of(size)))
 
 
 class _Periodic(NamedTuple):

@@ -17,7 +17,7 @@ from ..._grad_mode import no_grad
 from ..._library import aten
 from ..._symbolic_bool import SymBool
 from ..node import Node
-from ._exact_sizes import ExactSizes, is_polynomial, same_text
+from ._exact_sizes import ExactSizes, same_text
 from ._recording import Recording
 from ._size_fit import NEGATED, Expression, fitted, float_of_size, holds
 from ._sizes import (
@@ -27,6 +27,7 @@ from ._sizes import (
     guard_of,
     guards_of,
     holds_between,
+    is_polynomial,
     operands_of,
     text_of,
     value_of,
@@ -79,6 +80,8 @@ class _Merger:
         self.graph = self.first.recording.graph
         self.pool: dict[tuple[int, ...], tuple] = {}  # recipes by the values in the recordings
         self.known: dict[tuple[int, ...], Node] = {}  # nodes that compute sizes
+        self.required: set[int] = set()  # ids of sizes
+        self.known_equal: set[tuple[int, ...]] = set()
         self.by_text: dict[str, Node] = {}  # nodes that compute sizes as the function does, by text_of()
         self.texts: dict[tuple[int, ...], str] = {}  # of the recipes that the function has computed
         self.ready: set[Node] = set()
@@ -88,6 +91,11 @@ class _Merger:
         logs = [c.recording.log.expressions if c.recording.log else [] for c in captures]
         self.logged = list(zip(*logs)) if len({len(log) for log in logs}) == 1 else []
         self.next_logged = 0
+        self.rows = {id(row[0]): row for row in self.logged}
+        self.logged_texts: dict[tuple[int, ...], dict[str, tuple]] = {}  # rows of sizes by values and text
+        for row in self.logged:
+            self.logged_texts.setdefault(tuple(map(value_of, row)), {}).setdefault(text_of(row[0]), row)
+        self.exact = ExactSizes(samples)
         columns = [column for row in self.logged for column in zip(*(size.recipe[1:] for size in row))]
         self.columns = {id(c[0]): list(c) for c in columns if type(c[0]) is RecordedFloat}  # floats that ints were computed from
 
@@ -176,7 +184,7 @@ class _Merger:
             return self._symbolic(self.columns[id(operand)], where)
         if not isinstance(operand, RecordedSize):
             return operand
-        values = next(tuple(map(value_of, row)) for row in self.logged if row[0] is operand)
+        values = tuple(map(value_of, self.rows[id(operand)]))
         if not is_polynomial(operand):
             return self._as_recorded(operand, values, where)
         return values[0] if len(set(values)) == 1 else self._computed(values, where, operand.recipe)
@@ -275,7 +283,58 @@ class _Merger:
 
     def _is_logged(self, size: RecordedSize) -> bool:
         """Whether the recordings have computed a size in the same way."""
-        return any(row[0] is size for row in self.logged)
+        return id(size) in self.rows
+
+    # ---- Sizes that the recordings do not determine
+
+    def _sized(self, values: list[Any], plain: tuple[int, ...], where: Node) -> Any:
+        """An argument that is a size in some of the recordings."""
+        first = values[0]
+        if isinstance(first, RecordedSize) and is_polynomial(first) and len(set(map(text_of, values))) == 1:
+            return plain[0] if len(set(plain)) == 1 else self._computed(plain, where)
+        texts = {text_of(v) for v in values if isinstance(v, RecordedSize)}
+        if len(set(plain)) == 1 and (len(texts) > 1 or not all(isinstance(v, RecordedSize) for v in values)):
+            texts.clear()
+        rows = [row for text, row in self.logged_texts.get(plain, {}).items() if text in texts and not is_polynomial(row[0])]
+        if len(rows) == 1:
+            return self._as_recorded(rows[0][0], plain, where)
+        self._require_values([v for v in (first,) if isinstance(v, RecordedSize)])
+        if len(set(plain)) == 1:
+            return plain[0]
+        self._require_equal(plain)
+        return self._computed(plain, where)
+
+    def _require_values(self, sizes: list[RecordedSize]) -> None:
+        """Makes guards that sizes have the values that they have in all recordings, for numbers in the graph may be these sizes."""
+        for size in sizes:
+            if is_polynomial(size) or id(size) in self.required:
+                continue
+            self.required.add(id(size))
+            row = self.rows.get(id(size))
+            if row is None:
+                self.first.recording.log.guards.append(guard_of("==", size, value_of(size), True))
+            elif len(set(map(value_of, row))) == 1:
+                self._require(row, tuple(value_of(v) for v in row))
+
+    def _require_equal(self, values: tuple[int, ...]) -> None:
+        """Makes guards that the sizes with the same values in all recordings are equal: a number in the graph is one of them."""
+        rows = list(self.logged_texts.get(values, {}).values())
+        if values not in self.known_equal and any(not is_polynomial(row[0]) for row in rows):
+            self.known_equal.add(values)
+            for row in rows[1:]:
+                self._require(row, rows[0])
+
+    def _require(self, row: tuple, other: tuple) -> None:
+        difference = self.exact.difference(tuple(row), tuple(other)) if same_text(row) and same_text(other) else None
+        if difference is None or difference.terms:
+            for capture, a, b in zip(self.captures, row, other):
+                capture.recording.log.guards.append(guard_of("==", a, b, True))
+
+    def require_sizes(self) -> None:
+        """Makes guards of sizes that functions in C have read, and that are no known arguments of calls."""
+        log = self.first.recording.log
+        if log is not None:
+            self._require_values([*log.unmatched, *log.reads.values()])
 
     # ---- Merging
 
@@ -307,12 +366,11 @@ class _Merger:
         if None in logs:
             return
         ranges: dict[str, tuple[int, int | None]] = {name: (1, None) for name in self.samples[0]}
-        exact = ExactSizes(self.samples)
         for row in list(zip(*(log.divisions for log in logs))):
             if text_of(row[0][0]) in self.by_text:
                 continue
             guards = [guard_of("!=", divisor, 0, True) for _, divisor in row]
-            if len({g.text for g in guards}) > 1 or exact.bounds(tuple(divisor for _, divisor in row), ranges)[0] <= 0:
+            if len({g.text for g in guards}) > 1 or self.exact.bounds(tuple(divisor for _, divisor in row), ranges)[0] <= 0:
                 for log, guard in zip(logs, guards):
                     log.guards.append(guard)
 
@@ -345,11 +403,14 @@ class _Merger:
             return first
         if any(type(v) in (SymBool, RecordedFloat) for v in values):
             return self._symbolic(values, where)
-        if isinstance(first, RecordedSize) or type(first) is int:
+        if all(isinstance(v, RecordedSize) or type(v) is int for v in values):
             plain = tuple(map(value_of, values))
-            if isinstance(first, RecordedSize) and not is_polynomial(first) and self._is_logged(first):
-                return self._as_recorded(first, plain, where)
-            return plain[0] if len(set(plain)) == 1 else self._computed(plain, where)
+            if any(isinstance(v, RecordedSize) for v in values):
+                return self._sized(values, plain, where)
+            if len(set(plain)) == 1:
+                return plain[0]
+            self._require_equal(plain)
+            return self._computed(plain, where)
         if any(type(v) is not type(first) for v in values):
             raise StructureError(f"an argument of {where} has another type for other sizes")
         if isinstance(first, (list, tuple)):
@@ -406,6 +467,7 @@ def merge(captures: list[Captured], samples: list[dict[str, int]]) -> Callable[[
     merger = _Merger(captures, samples)
     merger.run()
     merger.require_divisors()
+    merger.require_sizes()
     return merger.expression
 
 

@@ -29,7 +29,7 @@ from ._aten_names import in_aten
 from ._number_mode import number_mode
 from ._numbers import Condition, is_number, value_of
 from ._recorded import GradientsRequestedError, RecordedTensor
-from ._sizes import RecordedFloat, RecordedSize, SizeLog, passed
+from ._sizes import RecordedFloat, RecordedSize, SizeLog, is_polynomial, passed, with_sizes
 from ._unbacked import DYNAMIC
 
 
@@ -268,6 +268,10 @@ class Recording(TorchDispatchMode):
             return value if self.takes_numbers_of_sizes() and type(value) is not Condition else plain_number(value)
         if is_number(value):
             return value.owner.node_of(self, value)
+        if type(value) is RecordedSize and not is_polynomial(value):
+            if self.takes_numbers_of_sizes():
+                return value
+            value.log.unmatched.append(value)
         return value_of(value)
 
     def takes_numbers_of_sizes(self) -> bool:
@@ -366,6 +370,7 @@ class Recording(TorchDispatchMode):
             func, args, kwargs = renamed
         rule = self.rule_of(func)
         if rule is not None:
+            self._forget_reads()
             given, named = tree_map(self._with_floats, (args, kwargs)) if self.log is not None and self.log.passed else (args, kwargs)
             with self, self.within(func):
                 result = rule(*given, **named)
@@ -374,7 +379,8 @@ class Recording(TorchDispatchMode):
         leaves = [t for t in tensors_in([*args, *kwargs.values()])]
         for tensor in leaves:
             self.own(tensor)
-        node = self.add(func, tuple(map(self.argument, args)), {k: self.argument(v) for k, v in kwargs.items()})
+        positional, keyword = with_sizes(self.log, func, args, kwargs) if self.log is not None and self.log.reads else (args, kwargs)
+        node = self.add(func, tuple(map(self.argument, positional)), {k: self.argument(v) for k, v in keyword.items()})
         return self._record(node, func, args, kwargs, call, leaves)
 
     def one(self, overload: Any, args: tuple, kwargs: dict) -> Any:
@@ -387,6 +393,7 @@ class Recording(TorchDispatchMode):
     def _one(self, overload: Any, args: tuple, kwargs: dict) -> Any:
         if self.unbacked is not None:
             self.unbacked.before_call(overload, args)
+        self._forget_reads()
         rule = self.rule_of(overload)
         if rule is not None and active() is self:
             with self.within(overload):
@@ -476,6 +483,11 @@ class Recording(TorchDispatchMode):
     def _with_floats(self, value: Any) -> Any:
         return passed(self.log, value) if type(value) is float else value
 
+    def _forget_reads(self) -> None:
+        """Notes that a call's arguments are not known to be the sizes that were read for it."""
+        if self.log is not None:
+            self.log.unmatched += self.log.take_reads()
+
     def _note_write(self) -> None:
         """What depends on values of tensors may differ from what it was before."""
         if self.unbacked is not None:
@@ -491,6 +503,8 @@ class Recording(TorchDispatchMode):
 
 def plain_number(value: Any) -> Any:
     """The number or bool, which runs are required to have."""
+    if type(value) is RecordedSize:  # in a graph of one size
+        return value.plain()
     return bool(value) if type(value) in (Condition, SymBool) else float(value) if type(value) is RecordedFloat else value
 
 

@@ -50,11 +50,19 @@ class SizeLog:
         self.unbacked = unbacked
         self.calls: list[Any] = []  # the nodes that were recorded as calls
         self.passed: list[dict[tuple[type, Any], Any]] = []  # per call of a function in C: numbers among its arguments, by value
+        self.reads: dict[int, RecordedSize] = {}  # sizes that a function in C has read since the last call was recorded, by id
+        self.unmatched: list[RecordedSize] = []  # sizes that were read, of which no argument of a call is known to be one
 
     def add_guard(self, guard: Guard) -> None:
         """Adds a guard that the running code causes."""
         self.guards.append(guard)
         self.calls_before.append(len(self.calls))
+
+    def take_reads(self) -> list[RecordedSize]:
+        """The sizes that a function in C has read for a call, which is about to be recorded."""
+        found = list(self.reads.values())
+        self.reads.clear()
+        return found
 
 
 class RecordedSize:
@@ -67,10 +75,16 @@ class RecordedSize:
     the size has this value. Calls of operators read `value` without a guard: the recording finds the expressions of their arguments.
     """
 
-    __slots__ = ("log", "recipe", "value")
+    __slots__ = ("_number", "log", "recipe")
 
     def __init__(self, value: int, recipe: tuple, log: SizeLog) -> None:
-        self.value, self.recipe, self.log = value, recipe, log
+        self._number, self.recipe, self.log = value, recipe, log
+
+    @property
+    def value(self) -> int:
+        """The value, for functions in C."""
+        self.log.reads[id(self)] = self
+        return self._number
 
     @staticmethod
     def of(value: int, recipe: tuple, log: SizeLog) -> RecordedSize:
@@ -86,7 +100,7 @@ class RecordedSize:
 
     def plain(self) -> int:
         """The value, without a guard."""
-        return self.value
+        return self._number
 
     def compared(self, relation: str, other: int) -> bool:
         """The outcome of a comparison with an int, as a guard."""
@@ -191,7 +205,7 @@ class RecordedSize:
         return True
 
     def __reduce__(self) -> tuple:
-        return int, (self.value,)
+        return int, (self._number,)
 
     def __copy__(self) -> RecordedSize:
         return self
@@ -443,6 +457,44 @@ def passed(log: SizeLog, value: Any) -> Any:
     if type(value) not in (float, bool) or not log.passed:
         return value
     return log.passed[-1].get((type(value), value), value)
+
+
+def with_sizes(log: SizeLog, func: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """The arguments of a call with sizes in place of the ints that a function in C has read of them.
+
+    Only sizes that their values in a few recordings do not determine, and only where one int has the value and one size.
+    """
+    reads = log.take_reads()
+    if all(map(is_polynomial, reads)):
+        return args, kwargs
+    schema = func._schema.arguments if hasattr(func, "_schema") else []
+    allowed = {a.name for a in schema if str(a.type).startswith(("SymInt", "Scalar", "Tensor"))}
+    places = [n.name in allowed for n in schema[: len(args)]]
+    places += [False] * (len(args) - len(places))
+    texts: dict[int, dict[str, RecordedSize]] = {}
+    for size in reads:
+        texts.setdefault(size.plain(), {}).setdefault(text_of(size), size)
+    given = [*(v for v, is_place in zip(args, places) if is_place), *(v for k, v in kwargs.items() if k in allowed)]
+    ints = [n for v in given for n in (v if isinstance(v, (list, tuple)) else (v,)) if type(n) is int]
+    found = {n: next(iter(sizes.values())) for n, sizes in texts.items() if len(sizes) == 1 and ints.count(n) == 1}
+    found = {n: size for n, size in found.items() if not is_polynomial(size)}
+    matched = {text_of(size) for size in found.values()}
+    log.unmatched += [size for size in reads if text_of(size) not in matched]
+
+    def put(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return type(value)(map(put, value)) if type(value) in (list, tuple) else value
+        return found.get(value, value) if type(value) is int else value
+
+    args = tuple(put(v) if is_place else v for v, is_place in zip(args, places))
+    return args, {k: put(v) if k in allowed else v for k, v in kwargs.items()}
+
+
+def is_polynomial(size: Any) -> bool:
+    """Whether a number is a sum of products of sizes, which a few recordings determine."""
+    if type(size) is not RecordedSize or size.recipe[0] in ("size", "input"):
+        return True
+    return size.recipe[0] in ("+", "-", "*", "neg") and all(map(is_polynomial, operands_of(size)))
 
 
 CHOICES = frozenset({"sym_ite", "sym_max", "sym_min"})  # kinds of sizes that are one of their operands
