@@ -388,3 +388,28 @@ def test_outcomes_that_no_recording_has(torch, name, kind):
             torch.testing.assert_close(got[0], f(x), msg=lambda m, n=n: f"{m} at {n}")
             served += 1
     assert served >= least[kind == "export"]
+
+
+@pytest.mark.parametrize("text", [
+    "x * abs(n - 3) if n > 4 else x", "x * abs(max(n, 4))", "x * torch.sym_max(n, 3) if n > 4 else x", "x * abs(n - 3) if n in {5, 6, 7} else x",
+    "x * sum(abs(i - n) for i in range(n % 3))",
+])
+def test_choices_after_comparisons_are_exported(torch, text):
+    """The number of choices depends on the comparison: the size is constant, or has a limit."""
+    class Module(torch.nn.Module):
+        def forward(self, x):
+            return eval(text, {"torch": torch, "x": x, "n": x.shape[0]})  # noqa: S307
+
+    x = torch.arange(5.0)
+    module = torch.export.export(Module(), (x,), dynamic_shapes=({0: torch.export.Dim.AUTO},)).module()
+    torch.testing.assert_close(module(x), Module()(x))
+    with pytest.raises(AssertionError, match="Guard failed"):
+        module(torch.arange(4.0))
+    dims = {0: torch.export.Dim("n", min=5)}
+    if "range" in text or "{" in text:
+        with pytest.raises(RuntimeError, match="Constraints violated"):
+            torch.export.export(Module(), (x,), dynamic_shapes=(dims,))
+        return
+    module = torch.export.export(Module(), (x,), dynamic_shapes=(dims,)).module()
+    for n in (5, 6, 9, 300):
+        torch.testing.assert_close(module(torch.ones(n)), Module()(torch.ones(n)))

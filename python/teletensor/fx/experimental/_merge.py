@@ -511,16 +511,23 @@ def computes_arguments(first: Captured, other: Captured, count: int) -> bool:
         return False
 
 
+def _agree(row: tuple[Guard, ...]) -> bool:
+    """Whether a guard is the same one in all recordings, with the same outcome."""
+    return len({(g.relation, g.outcome, g.left if g.relation == "constant" else 0) for g in row}) == 1
+
+
 def require_choices(captures: list[Captured]) -> None:
     """Makes guards of the bools of choices, such as torch.sym_ite()'s, that have the same outcome in all recordings.
 
-    Nothing else shows what the other outcome would give. Does so once.
+    Nothing else shows what the other outcome would give. Does so once, and not for recordings that differ after a guard.
 
     Raises:
         StructureError: the recordings have different ones.
     """
     logs = [c.recording.log for c in captures if c.recording.log]
     if len({len(log.choices) for log in logs}) > 1:
+        if not all(map(_agree, zip(*(log.guards for log in logs)))):
+            return
         raise StructureError("sizes are chosen, as by torch.sym_ite(), more often for some sizes than for others")
     for row in zip(*(log.choices for log in logs)):
         if len({c.value for c in row}) == 1:
@@ -542,14 +549,17 @@ def violated_guards(
     captures: list[Captured], samples: list[dict[str, int]], ranges: dict[str, tuple[int, int | None]]
 ) -> list[ViolatedGuard]:
     """The comparisons of sizes whose outcome may differ within the ranges."""
-    require_choices(captures)
+    try:
+        require_choices(captures)
+    except StructureError as e:
+        return [ViolatedGuard(str(e))]
     logs = [c.recording.log.guards for c in captures]
     found, exact = [], ExactSizes(samples)
     if len({len(log) for log in logs}) > 1 and not any(g.outcome != h.outcome for row in zip(*logs) for g, h in [(row[0], r) for r in row]):
         return [ViolatedGuard("comparisons of sizes, of which there are more for some sizes than for others")]
     for row in zip(*logs):
         first = row[0]
-        if _needs_proof(first) and len({(g.relation, g.outcome, g.left if g.relation == "constant" else 0) for g in row}) == 1:
+        if _needs_proof(first) and _agree(row):
             if not _holds_surely(row, exact, ranges):
                 found.append(ViolatedGuard(first.text))
             continue
