@@ -62,6 +62,7 @@ from ._values import (
     Value,
     kind,
 )  # fmt: skip
+from ._warning_filters import Block
 from ._wrap import EQUAL_TYPES, is_namedtuple, is_structseq
 
 MISSING = object()
@@ -249,6 +250,8 @@ class Attributes:
 
     def object_attribute(self, value: ObjectValue, name: str) -> Value:
         """An attribute of an object of a class in Python."""
+        if value.cls is Block and name not in ("options", "__enter__", "__exit__"):
+            raise Break(f"attribute {name} of a catch_warnings object")
         found = self.class_attribute(value.cls, "__getattribute__")
         if found is threading.local.__getattribute__:
             return self._thread_local_attribute(value, name)
@@ -614,7 +617,8 @@ class Attributes:
             raise Break("a metaclass with __getattribute__")
         if name in _TYPE_ATTRIBUTES:
             found = getattr(cls, name)
-            return self.constant_value(found) if isinstance(found, (str, type(None))) else self.wrap(found, constant(cls).attribute(name))
+            is_fixed = isinstance(found, (str, type(None))) and not is_python_class(cls)
+            return self.constant_value(found) if is_fixed else self.wrap(found, constant(cls).attribute(name))
         if name == "__class__":
             return self.type_constant(type(cls))
         if name == "__dict__":

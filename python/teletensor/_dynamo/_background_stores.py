@@ -58,7 +58,8 @@ class _Stores:
 
     def finish(self) -> None:
         """Waits until all is written."""
-        thread = self._thread
+        with self._lock:  # which add() holds until the thread has started
+            thread = self._thread
         if thread is not None:
             self.at_once.set()
             thread.join()

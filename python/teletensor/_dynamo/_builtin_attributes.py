@@ -46,6 +46,7 @@ from ._values import (
     Value,
     kind,
 )  # fmt: skip
+from ._warning_filters import Block
 
 
 def _classes(ex: Any, value: Value) -> tuple:
@@ -79,7 +80,7 @@ def _check_hooks(ex: Any, cls: Any) -> None:
 
 def _check_instance(ex, args, kwargs):
     value, classes = ex.real(args[0]), _classes(ex, args[1])
-    cls = value.cls
+    cls = _class_of(value)
     if isinstance(value, Constant):
         return Constant(isinstance(value.value, classes))
     if isinstance(value, (ObjectValue, TensorValue)) and value.original is not None:
@@ -147,7 +148,13 @@ def _delattr(ex, args, kwargs):
 def _type(ex, args, kwargs):
     if len(args) != 1:
         raise Break("a class is created")
-    return ex.type_constant(ex.real(args[0]).cls)
+    return ex.type_constant(_class_of(ex.real(args[0])))
+
+
+def _class_of(value: Value) -> type:
+    if value.cls is Block:
+        raise Break("the type of a catch_warnings object")
+    return value.cls
 
 
 @handles(super)
@@ -214,7 +221,10 @@ def _id(ex, args, kwargs):
 @handles(functools.partial)
 def _partial(ex, args, kwargs):
     function, rest = ex.real(args[0]), list(args[1:])
-    if isinstance(function, PartialValue):  # Python joins them
+    if isinstance(function, PartialValue):  # Python joins them, if the inner one has no attributes
+        if function.source is not None:
+            state = function.source.attribute("__reduce__").then(CALL).then(TUPLE_ITEM, None, 2)
+            ex.guards.check(CHECK_IS, state.then(TUPLE_ITEM, None, 3), None)
         return PartialValue(function.function, [*function.args, *rest], {**function.kwargs, **kwargs})
     return PartialValue(function, rest, dict(kwargs))
 

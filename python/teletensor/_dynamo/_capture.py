@@ -102,7 +102,7 @@ from ._values import (
 )  # fmt: skip
 from ._warning_filters import FUNCTIONS as FUNCTIONS_OF_WARNINGS
 from ._warning_filters import WarningFilters
-from ._warnings import Warned
+from ._warnings import Warned, executing_again
 from ._wrap import Wrapping
 
 TABLES = {(3, 11): _opcodes_311.TABLE}  # the instructions, by version of Python, those of _entries.VERSIONS
@@ -179,6 +179,7 @@ class Executor(
         self.of_this_process = ""  # what the capture has read that other processes cannot compare
         self.compared: dict[int, Value] = {}  # whose identity decides, by id of the value
         self.generators: list[GeneratorValue] = []
+        self.proxied: list[Any] = []  # the mappings of the mappingproxies that were read
         self.numpy = sys.modules.get("numpy")
         self.handled_outside = sys.exc_info()[1]
         self._last_input: fx.Node | None = None
@@ -261,10 +262,22 @@ class Executor(
         self.check_write(value)
         self.written.setdefault(id(value), value)
         self.keep.append(value)
+        self.check_proxies()
 
     @staticmethod
     def _has_source_for_writes(value: Value) -> bool:
         return isinstance(value, (SequenceValue, DictValue, CellValue, ObjectValue, SetValue, DequeValue, FunctionValue))
+
+    def check_proxies(self) -> None:
+        """Ends the graph if a dict is written that a mappingproxy may show: what is read of that are the entries before the call."""
+        if not self.proxied:
+            return
+        for value in self.written.values():
+            own = getattr(value.original, "__dict__", None) if isinstance(value, ObjectValue) else None
+            if value.source is not None and (isinstance(value, DictValue) or any(own is mapping for mapping in self.proxied)):
+                raise Break("a write to a dict beside a mappingproxy")
+        if any(values is mapping for values, _ in self.globals.values() for mapping in self.proxied):
+            raise Break("a write to a global variable beside a mappingproxy")
 
     def written_globals(self, values: dict) -> dict[str, Value]:
         """The global variables that the function has written."""
@@ -275,6 +288,7 @@ class Executor(
         if any(not body.may_write for body in self._bodies):
             raise Break("a write to a global variable in a function that an operator calls")
         self.globals.setdefault(id(values), (values, {}))[1][name] = new
+        self.check_proxies()
 
     # -- the user's line
 
@@ -479,7 +493,8 @@ class Capture:
         try:
             while True:
                 try:
-                    ex, result = self._run(stop_at)
+                    with executing_again() if stop_at is not None else contextlib.nullcontext():
+                        ex, result = self._run(stop_at)
                     return self._finish(ex, result, broken, before)
                 except (Break, Raised) as e:
                     if isinstance(e, Raised):
@@ -524,6 +539,8 @@ class Capture:
         modes = mode_state()
         suspended = [g.frame.code for g in ex.generators if g.frame.is_started and not g.is_finished and g.frame.is_in_handler]
         suspended = [code for code in suspended if code is not collections.abc.Sequence.__iter__.__code__]  # has nothing to close
+        if ex.caught:
+            raise Failed("the function ends within catch_warnings()")
         if suspended:
             why = f", which ends by: {broken.reason}" if broken is not None else ""
             raise Failed(f"the generator {suspended[0].co_qualname} is suspended at the end of a graph{why}")

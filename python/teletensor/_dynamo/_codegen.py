@@ -48,6 +48,7 @@ from ._values import (
     Value,
     kind,
 )  # fmt: skip
+from ._warning_filters import Block
 from ._wrap import is_namedtuple
 
 _LITERALS = (int, str, bool, bytes, type(None))
@@ -313,6 +314,8 @@ class Code:
         return list(contents.items if isinstance(contents, SequenceValue) else contents.items.values())
 
     def _make_object(self, value: ObjectValue) -> str:
+        if value.cls is Block:
+            raise Break("a catch_warnings object is kept")
         base = collections.OrderedDict if issubclass(value.cls, collections.OrderedDict) else dict
         plain = types.SimpleNamespace if value.cls is types.SimpleNamespace else object
         contents = value.entries if isinstance(value.entries, (SequenceValue, SetValue)) else None

@@ -47,7 +47,7 @@ _OF_MODULES = ("_call_module", "ModuleCalls._call_impl")
 
 def program_name(entry: Entry, slots: tuple) -> str:
     """The name of the Program of a frame: that of the function, or of the class of the module that is called."""
-    name = entry.code.co_qualname
+    name = entry.code.co_qualname.encode(errors="backslashreplace").decode()  # surrogates cannot be printed
     is_of_module = name in _OF_MODULES and entry.target < 0 and len(slots) > 1 and slots[1]
     return type(slots[1][0]).__qualname__ if is_of_module else name
 

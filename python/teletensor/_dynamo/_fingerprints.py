@@ -36,7 +36,7 @@ _DESCRIPTORS = (
     types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType,
     types.ClassMethodDescriptorType,
 )  # fmt: skip
-_CHANGING = frozenset(("__doc__", "__dict__", "__weakref__", "__module__", "__abstractmethods__", "_abc_impl", "__annotations__"))
+_CHANGING = frozenset(("__dict__", "__weakref__", "__abstractmethods__", "_abc_impl", "__annotations__"))
 _MAX_DEPTH = 40
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import _C
 from ._comparisons import fold
-from ._source import CHECK_IS
+from ._source import CALL, CHECK_EQUAL, CHECK_IS, DICT_ITEM, constant
 from ._values import Break, Constant, Opaque, Value
 
 # Functions beside the ufuncs. Their results are numbers for these arguments, or the call ends the graph.
@@ -15,6 +15,8 @@ _OF_SEQUENCES = frozenset((
     "prod", "sum", "mean", "std", "var", "median", "min", "max", "amin", "amax", "argmin", "argmax", "all", "any", "ptp", "round", "around",
     "clip", "dot", "size", "ndim", "trunc", "interp", "isclose", "allclose", "isscalar",
 ))  # fmt: skip
+
+_ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 
 
 def is_function_of_numbers(function: Any) -> bool:
@@ -29,6 +31,20 @@ def is_function_of_numbers(function: Any) -> bool:
 class NumPyNumbers:
     """A part of Executor."""
 
+    _has_guarded_errors = False
+
+    def guard_numpy_errors(self) -> None:
+        """Adds guards that NumPy treats floating-point errors as it does by default, which what it computes depends on."""
+        if self._has_guarded_errors:
+            return
+        self._has_guarded_errors = True
+        numpy = sys.modules["numpy"]
+        found = numpy.geterr()
+        if found != _ERRORS:
+            raise Break("numpy.errstate()")
+        for name, treatment in found.items():
+            self.guards.check(CHECK_EQUAL, constant(numpy.geterr).then(CALL).then(DICT_ITEM, name), treatment)
+
     def call_numpy(self, function: Opaque, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """A call of such a function, if all arguments are numbers."""
         name = function.obj.__name__
@@ -37,6 +53,7 @@ class NumPyNumbers:
         if not all(map(self._has_numbers, [*constants, *keywords.values()])):
             raise Break(f"numpy.{name}() of other objects than numbers")
         self.guards.check(CHECK_IS, function.source, function.obj)
+        self.guard_numpy_errors()
         found = fold(lambda: function.obj(*constants, **keywords)).value
         if not self._has_numbers(found) or isinstance(found, (list, tuple)):
             raise Break(f"numpy.{name}() returns a {type(found).__name__}")

@@ -144,6 +144,8 @@ class Operators:
         """Whether operators of the constant run no code of the user's; of an Enum: those by these special methods."""
         if isinstance(value.value, enum.Enum):
             return all(self._is_of_library(type(value.value), name) for name in ("__eq__", *methods))
+        if self.is_numpy_scalar(value.value):
+            self.guard_numpy_errors()
         library = (_C.dtype, _C.device, layout, memory_format, TreeSpec)
         return type(value.value).__module__ in ("builtins", "numpy") or isinstance(value.value, library)
 

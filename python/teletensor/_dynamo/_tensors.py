@@ -337,6 +337,8 @@ class Tensors:
         if getattr(target, "__module__", "") in ("_operator", "builtins"):
             self._check_special_methods(name, self.tensors_in([*args, *(kwargs or {}).values()]))
         is_unbacked = self.has_unbacked([*args, *(kwargs or {}).values()])
+        if is_unbacked and keywords.get("out") is not None:
+            raise Break(f"{name}(out=) with sizes that depend on values")
         if target is operator.getitem and len(args) == 2 and isinstance(self.real(args[0]), TensorValue):
             found = self.call_of_dynamic_shape(op, target, args, {})
             if found is not None:
@@ -367,7 +369,7 @@ class Tensors:
         if target is operator.getitem and isinstance(result, Tensor) and _selects(examples[1]):
             self.selections += (Selection(*examples, result),)
         if is_unbacked and not self.has_known_dim(name, args, kwargs or {}):
-            self.check_unbacked_call(name, result)
+            self.check_unbacked_call(name, args, kwargs or {}, result)
         if not self._has_tensors(result):
             if is_unbacked and (isinstance(result, _C.SymInt) or name in OF_SIZES):
                 raise Break(f"{name}() of sizes that depend on values")
@@ -568,6 +570,8 @@ class Tensors:
     def operand_of_item(self, item: ItemValue, other: TensorValue) -> TensorValue:
         """A tensor without dimensions that stands for the number in arithmetic with a tensor."""
         dtype, is_float = other.example.dtype, item.cls is float
+        if item.tensor.example.dtype == _C.uint64:
+            raise Break("item() of a tensor of uint64 in arithmetic")  # int64 does not have all its numbers
         if other.example.dim() == 0 or (dtype not in (_C.float32, _C.float64) if is_float else dtype.itemsize < 4):
             raise Break("item() in arithmetic whose result depends on the kind of number")
         reshaped = self.call_in_graph("call_method", "reshape", [item.tensor, SequenceValue([], tuple)])

@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import _C, _ops
 from ..fx.experimental import symbolic_shapes
+from ..fx.node import has_side_effect
 from . import config
 from ._source import constant
 from ._values import (
@@ -40,13 +41,17 @@ _HINT = 2  # a number for which most calls infer metadata
 _BY_SIZES = frozenset((
     "squeeze", "squeeze_", "split", "chunk", "tensor_split", "unbind", "hsplit", "vsplit", "dsplit", "unsafe_split", "unsafe_chunk",
     "split_with_sizes", "meshgrid", "block_diag", "atleast_1d", "atleast_2d", "atleast_3d",
+    "t_", "transpose_", "swapdims_", "swapaxes_", "unsqueeze_", "as_strided_", "resize_",  # which change the sizes of a known tensor
 ))  # fmt: skip
+# Calls whose number of dimensions depends on an int that is no size.
+_BY_INTS = frozenset(("flatten", "tensordot"))
 # Functions of a tensor of unbacked sizes whose results the capture would take from its example.
 OF_SIZES = frozenset((
     "stride", "is_contiguous", "is_same_size", "nbytes", "broadcast_shapes", "__len__", "equal",
 ))  # fmt: skip
 
 
+@has_side_effect
 def check_assertion(condition: Any, wanted: bool, message: tuple) -> None:
     """An assert statement about a tensor. Waits for it."""
     if bool(condition) != wanted:
@@ -171,6 +176,8 @@ class Unbacked:
         """Makes a node of an assert statement about a tensor, to whose end `jump` leads if the truth is `wanted`."""
         value, after = self.real(frame.stack[-1]), frame.instructions[jump.index + 1 : jump.index + 6]
         names = [i.name for i in after if i.name != "PRECALL"]
+        if self._catches(frame) or self._has_effects():
+            return False
         if not isinstance(value, TensorValue) or value.example.numel() != 1 or names[0] != "LOAD_ASSERTION_ERROR":
             return False
         if names[1] == "RAISE_VARARGS":
@@ -184,11 +191,26 @@ class Unbacked:
         self.calls += 1
         return True
 
+    @staticmethod
+    def _catches(frame: Any) -> bool:
+        """Whether the frame or a caller may catch an exception, which a node raises outside of both."""
+        while frame is not None:
+            if frame.instructions[max(frame.at - 1, 0)].handler is not None:
+                return True
+            frame = frame.caller
+        return False
+
+    def _has_effects(self) -> bool:
+        """Whether the function has had effects in Python, which are lost if the graph raises an exception."""
+        is_written = any(v.source is not None for v in self.written.values())
+        return bool(is_written or self.globals or self.classes or self.releases or self.draws or self.prints)
+
     # -- calls
 
-    def check_unbacked_call(self, name: str, result: Any) -> None:
+    def check_unbacked_call(self, name: str, args: list[Value], kwargs: dict[str, Value], result: Any) -> None:
         """Ends the graph at a call with unbacked sizes whose result has another structure for other sizes."""
-        if name in _BY_SIZES or type(result) in (list, tuple):
+        numbers = [v for v in (*args, *kwargs.values()) if not isinstance(self.real(v), TensorValue)]
+        if name in _BY_SIZES or type(result) in (list, tuple) or name in _BY_INTS and self.has_unbacked(numbers):
             raise Break(f"{name}() with sizes that depend on values")
 
     def call_of_dynamic_shape(self, op: str, target: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:

@@ -9,6 +9,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .. import _C
 from ..nn.modules.module import Module
 from ._source import INSTANCE_DICT, Source
 
@@ -421,7 +422,7 @@ class ItemValue(Value):
     @property
     def cls(self) -> type:
         dtype = self.tensor.example.dtype
-        return bool if dtype.itemsize == 1 and not dtype.is_signed else float if dtype.is_floating_point else int
+        return bool if dtype == _C.bool else float if dtype.is_floating_point else int
 
 
 class IdValue(Value):

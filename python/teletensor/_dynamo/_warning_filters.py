@@ -1,7 +1,7 @@
 """warnings.catch_warnings() that begins and ends within a graph: the capture sets the filters, which no later call needs.
 
-A graph contains no calls that warn, so that filters decide only about warnings of the capture itself. A graph that ends within
-the block would lose the filters of what follows: such functions run as plain Python.
+The calls of a graph run outside of the block: functions of which a call warns within it run as plain Python, as do those in which a
+graph ends within the block, which would lose the filters of what follows.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 from ._handlers import handles
 from ._values import Break, Constant, SequenceValue, Value
+from ._warnings import note_first
 
 
 class Block:
@@ -40,10 +41,10 @@ class WarningFilters:
     """A part of Executor.
 
     Attributes:
-        caught: the blocks that the function has entered, each with what it has recorded.
+        caught: the blocks that the function has entered, each with what it has recorded and the number of warnings before it.
     """
 
-    caught: list[tuple[warnings.catch_warnings, list | None]]
+    caught: list[tuple[warnings.catch_warnings, list | None, int]]
 
     def begin_warnings(self) -> None:
         """Begins a capture outside of all blocks."""
@@ -66,16 +67,20 @@ def _catch_warnings(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Val
 def _begin(ex: Any, args: list[Value], _kwargs: dict[str, Value]) -> Value:
     block = warnings.catch_warnings(**dict(args[0].value))
     log = block.__enter__()
-    ex.caught.append((block, log))
+    ex.caught.append((block, log, note_first()))
     ex.of_this_process = "filters of warnings"
     return Constant(None) if log is None else SequenceValue([], list)
 
 
 def _end(ex: Any, _args: list[Value], _kwargs: dict[str, Value]) -> Value:
-    block, log = ex.caught.pop()
+    if not ex.caught:
+        raise Break("the end of a block of catch_warnings() that was not entered")
+    before = ex.caught[-1][2]
+    is_noted = note_first() > before
+    block, log, _ = ex.caught.pop()
     block.__exit__(None, None, None)
-    if log:
-        raise Break("a warning of the capture is recorded")
+    if log or is_noted:
+        raise Break("a call warns within catch_warnings()")
     return Constant(None)
 
 
@@ -84,6 +89,7 @@ def _setting(function: Any) -> Any:
         if not ex.caught:
             raise Break(f"warnings.{function.__name__}() outside of catch_warnings()")
         function(*map(ex.python_value, args), **{name: ex.python_value(v) for name, v in kwargs.items()})
+        note_first()
         return Constant(None)
 
     return handler

@@ -16,11 +16,11 @@ _thread = threading.local()  # current: the innermost Warned
 
 
 class _Noting(type):
-    """The class of categories of warnings that no warning belongs to; asking them whether one does is noted."""
+    """The class of categories of warnings that no warning belongs to; counts how often they are asked whether one does."""
 
     def __subclasscheck__(cls, _: type) -> bool:
         if cls.thread == threading.get_ident():
-            cls.is_noted = True
+            cls.count += 1
         return False
 
 
@@ -50,7 +50,7 @@ class Warned:
     def __enter__(self) -> Warned:
         self._before = getattr(_thread, "current", None)
         _thread.current = self
-        self._category = _Noting("Noted", (), {"thread": threading.get_ident(), "is_noted": False})
+        self._category = _Noting("Noted", (), {"thread": threading.get_ident(), "count": 0})
         self._filter = _ignored(self._category)
         self._filter.__enter__()
         return self
@@ -62,7 +62,12 @@ class Warned:
     @property
     def has_shown(self) -> bool:
         """Whether a warning has got as far as the filters."""
-        return self._category.is_noted
+        return self._category.count > 0
+
+    def note_first(self) -> int:
+        """Puts the filter that notes warnings before filters that a block has set; returns how many it has noted."""
+        warnings.filters.insert(0, ("ignore", None, self._category, None, 0))  # type: ignore[attr-defined]
+        return self._category.count
 
     def may_have_warned(self) -> bool:
         """Whether there were warnings, or perhaps: Python looks at no filter for one that a module has shown before."""
@@ -71,6 +76,12 @@ class Warned:
         modules = [sys.modules.get(name) for name in list(sys.modules) if name == _PACKAGE or name.startswith(f"{_PACKAGE}.")]
         shown = [namespace(m).get("__warningregistry__") for m in modules if isinstance(m, types.ModuleType)]
         return any(key != "version" for each in shown for key in each or ())
+
+
+def note_first() -> int:
+    """Warned.note_first() of the capture of this thread."""
+    warned = getattr(_thread, "current", None)
+    return 0 if warned is None else warned.note_first()
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import gc
 import random
 import re
 import threading
@@ -312,6 +313,8 @@ class Wrapping:
         if not isinstance(entries, DictValue):
             return Opaque(obj, source)
         self.keep.append(copied)
+        self.proxied += gc.get_referents(obj)  # the mapping itself, which Python offers in no other way
+        self.check_proxies()
         value = DictValue(entries.items, types.MappingProxyType, source)
         value.original, value.proxy_of, value.is_of_object = obj, entries, True
         return value

@@ -324,3 +324,82 @@ def test_distributions():
         return normal.log_prob(x * 2), categorical.log_prob(torch.tensor(1)), normal.entropy()
 
     torch.testing.assert_close(whole(f)(three()), f(three()))
+
+
+def proxies():
+    return [
+        lambda x, d, p: (d.update(a=5.0), x * p["a"])[1], lambda x, d, p: (d.update(b=1.0), x * len(p))[1],
+        lambda x, d, p: (d.pop("a"), x * ("a" in p))[1], lambda x, d, p: (d.update(b=1.0), list(p))[1],
+        lambda x, d, p: (x * p["a"], d.update(a=7.0), x * p["a"])[2], lambda x, d, p: (x * p["a"], d.clear(), len(p))[2],
+        lambda x, d, p: x * p["a"],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("index", range(len(proxies())))
+def test_a_mappingproxy_of_a_dict_that_the_function_writes(index):
+    function = proxies()[index]
+
+    def results(f):
+        values = {"a": 1.0}
+        found = [f(three() + 1, values, types.MappingProxyType(values))]
+        other = {"a": 2.0}
+        found.append(f(three() + 1, other, types.MappingProxyType({"a": 3.0})))
+        found.append(f(three() + 1, values | {"a": 3.0}, types.MappingProxyType(values | {"a": 3.0})))
+        return [each.tolist() if isinstance(each, torch.Tensor) else each for each in found], values, other
+
+    assert results(torch.compile(function)) == results(function)
+
+
+def test_a_mappingproxy_of_the_attributes_of_an_object():
+    class Config:
+        def __init__(self):
+            self.lr = 1.0
+            self.view = types.MappingProxyType(vars(self))
+
+        def set(self, value):
+            self.lr = value
+
+    def f(x, config):
+        config.set(5.0)
+        return x * config.view["lr"]
+
+    assert torch.compile(f)(three(), Config()).tolist() == f(three(), Config()).tolist() == [0, 5, 10]
+
+
+def test_texts_of_classes_that_change():
+    class Named:
+        """doc"""
+
+    def f(x):
+        return x * len(Named.__doc__) + len(Named.__name__) * 10 + len(Named.__qualname__) * 100 + len(Named.__module__) * 1000
+
+    compiled = torch.compile(f)
+    assert compiled(three()).tolist() == f(three()).tolist()
+    for name in ("__doc__", "__name__", "__qualname__", "__module__"):
+        setattr(Named, name, getattr(Named, name) + "x" * 3)
+        assert compiled(three()).tolist() == f(three()).tolist()
+
+
+def test_errors_of_numpy_in_later_calls():
+    def f(x, n):
+        return x * float(np.exp(np.float64(n)))
+
+    compiled = torch.compile(f)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert compiled(three() + 1, 1000.0).tolist() == [np.inf] * 3
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+        compiled(three() + 1, 1000.0)
+
+
+def test_a_partial_whose_inner_one_has_attributes():
+    inner = functools.partial(torch.add, three())
+
+    def f(x):
+        joined = functools.partial(inner, x)
+        return joined(), len(joined.args)
+
+    compiled = torch.compile(f)
+    assert compiled(three())[1] == f(three())[1] == 2
+    inner.label = "sum"
+    assert compiled(three())[1] == f(three())[1] == 1

@@ -802,3 +802,10 @@ def test_definitions_of_other_programs_are_refused():
     with pytest.raises(RuntimeError):  # the engine finds a write to what must not be written
         found = restored(order=(1, 0), written=0).run(tensors)
         found[0].tolist()
+
+
+def test_texts_of_classes_that_were_edited(tmp_path):
+    source = "import teletensor as torch\nclass K:\n    'doc'\ndef function(x):\n    return x * len(K.__doc__)\n"
+    assert _process(tmp_path, source)["captures"] == {"stored": 1}
+    assert _process(tmp_path, source)["captures"] == {"used": 1}
+    assert "used" not in _process(tmp_path, source.replace("'doc'", "'docdoc'"))["captures"]

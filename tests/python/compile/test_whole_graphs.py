@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 import teletensor as torch
@@ -157,3 +159,102 @@ def test_programs_have_the_names_of_functions_and_classes():
     function(torch.ones(4)), model(torch.ones(3)), other(torch.ones(5))
     names = [each.name.rpartition(".")[2] for each in torch.compiler.stats()[before:]]
     assert names == ["doubled", "Sequential", "ReLU"]
+
+
+def same_or_unsupported(function, *args):
+    """Compares with the function itself; a whole graph may be refused."""
+    want = function(*args)
+    with contextlib.suppress(Unsupported):
+        same(torch.compile(function, fullgraph=True)(*args), want)
+    torch._dynamo.reset()
+    same(torch.compile(function)(*args), want)
+
+
+def count(x):
+    return (x > 0).sum().item()
+
+
+def out_of(function):
+    def f(x):
+        z = torch.empty(0)
+        function(x, z)
+        return z.sum() / z.numel()
+
+    return f
+
+
+def of_rows(method, *args):
+    def f(x):
+        y = x.nonzero()
+        getattr(y, method)(*args)
+        return y.shape, y.dim(), len(y.unbind(-1))
+
+    return f
+
+
+def matched(x):
+    match (x > 100).any().item():
+        case True:
+            return x * 2
+        case _:
+            return x * 3
+
+
+# Each function would have other results if the capture took numbers that depend on values for those of its examples.
+OF_VALUES = [
+    out_of(lambda x, z: torch.mul(x[x > 0], 2, out=z)), out_of(lambda x, z: torch.add(x[x > 0], 2, out=z)),
+    out_of(lambda x, z: torch.cat([x[x > 0], x[x > 0]], out=z)), out_of(lambda x, z: torch.stack([x[x > 0]], out=z)),
+    out_of(lambda x, z: torch.sort(x[x > 0], out=(z, torch.empty(0, dtype=torch.int64)))),
+    out_of(lambda x, z: torch.arange(count(x), out=z)), out_of(lambda x, z: torch.ones(count(x), out=z)),
+    *(of_rows(*a) for a in (("t_",), ("transpose_", 0, 1), ("swapdims_", 0, 1), ("swapaxes_", 0, 1), ("unsqueeze_", 0))),
+    lambda x: x * 2 if (x > 100).any().item() is False else x * 3, lambda x: x * 2 if (x > 0).any().item() is True else x * 3,
+    lambda x: x * 2 if (x > 0).any().item() is None else x * 3, matched, lambda x: (count(x) > 2) is True,
+    lambda x: isinstance(x.abs().to(torch.uint8).max().item(), bool), lambda x: type(x.to(torch.int8).max().item()),
+    lambda x: isinstance(x.max().item() > 1, bool), lambda x: isinstance((x > 1).any().item(), bool),
+    lambda x: torch.ones(1, 2, 2).flatten(0, count(x) - 2).dim(), lambda x: torch.flatten(torch.ones(1, 2, 2), end_dim=count(x) - 2).shape,
+    lambda x: torch.tensordot(torch.ones(2, 2, 2, 2), torch.ones(2, 2, 2, 2), dims=count(x)).shape,
+    lambda x: torch.tensordot(torch.ones(2, 2, 2, 2), torch.ones(2, 2, 2, 2), count(x)).dim(),
+    lambda x: torch.ones(2, 3).unsqueeze_(count(x) - 2).shape, lambda x: x[x > 0].reshape(1, -1).flatten(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("index", range(len(OF_VALUES)))
+def test_results_that_depend_on_values(index):
+    same_or_unsupported(OF_VALUES[index], torch.tensor([1.0, -2.0, 3.0, 1.0]))
+
+
+def test_large_unsigned_numbers_in_arithmetic():
+    large = torch.tensor([2**63 + 2048], dtype=torch.uint64)
+    same_or_unsupported(lambda x: x * large.item(), torch.ones(3))
+
+
+@pytest.mark.parametrize("function", asserts.CAUGHT)
+def test_assert_statements_that_are_caught_or_follow_effects(function):
+    for x in (torch.tensor([1.0, 2.0]), torch.tensor([-1.0, 2.0])):
+        found = []
+        for f in (function, torch.compile(function), torch.compile(function, fullgraph=True)):
+            asserts.log.clear()
+            try:
+                result = f(x).tolist()
+            except AssertionError:
+                result = "raised"
+            except Unsupported:
+                continue
+            found.append((result, list(asserts.log)))
+        assert all(each == found[0] for each in found)
+
+
+def test_assert_statements_are_no_dead_code():
+    graphs = []
+
+    def backend(module, _inputs):
+        module.graph.eliminate_dead_code()
+        module.recompile()
+        graphs.append(module)
+        return module.forward
+
+    compiled = torch.compile(asserts.of_values, fullgraph=True, backend=backend)
+    compiled(torch.tensor(X))
+    with pytest.raises(AssertionError):
+        compiled(-torch.tensor(X))
+    assert len(graphs) == 1
