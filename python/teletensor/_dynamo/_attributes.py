@@ -617,8 +617,10 @@ class Attributes:
             raise Break("a metaclass with __getattribute__")
         if name in _TYPE_ATTRIBUTES:
             found = getattr(cls, name)
-            is_fixed = isinstance(found, (str, type(None))) and not is_python_class(cls)
-            return self.constant_value(found) if is_fixed else self.wrap(found, constant(cls).attribute(name))
+            if isinstance(found, (str, type(None))) and not is_python_class(cls):
+                return self.constant_value(found)
+            is_entry = name in ("__doc__", "__module__") and vars(cls).get(name, MISSING) is found  # guards of which can be stored
+            return self.wrap(found, constant(cls).then(TYPE_ATTRIBUTE, name) if is_entry else constant(cls).attribute(name))
         if name == "__class__":
             return self.type_constant(type(cls))
         if name == "__dict__":

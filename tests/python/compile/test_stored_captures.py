@@ -809,3 +809,6 @@ def test_texts_of_classes_that_were_edited(tmp_path):
     assert _process(tmp_path, source)["captures"] == {"stored": 1}
     assert _process(tmp_path, source)["captures"] == {"used": 1}
     assert "used" not in _process(tmp_path, source.replace("'doc'", "'docdoc'"))["captures"]
+    named = "import teletensor as torch\nclass K: pass\nK.__name__ = 'Kind'\ndef function(x):\n    return x * len(K.__name__)\n"
+    for source in (named, named.replace("'Kind'", "'Kinds'")):  # guards on names are not stored
+        assert "used" not in _process(tmp_path, source)["captures"]
