@@ -170,9 +170,9 @@ class Comparisons:
             raise Break("whether a gradient is another tensor")
         if isinstance(a, RunTimeNumber) and isinstance(b, RunTimeNumber):
             raise Break("the identity of numbers that differ from call to call")
-        for x, y in ((a, b), (b, a)):
-            if isinstance(x, (ItemValue, ConditionValue)) and isinstance(y, Constant) and type(y.value) is x.cls:
-                raise Break("the identity of a number that depends on values")
+        of_values = ItemValue, ConditionValue
+        if any(isinstance(v, of_values) for v in (a, b)) and all(isinstance(v, (*of_values, Constant)) for v in (a, b)) and a.cls is b.cls:
+            raise Break("the identity of a number that depends on values")
         a, b = self.plain(a), self.plain(b)
         if isinstance(a, Opaque) and isinstance(b, Opaque):
             for value in (a, b):

@@ -214,6 +214,8 @@ OF_VALUES = [
     lambda x: torch.ones(1, 2, 2).flatten(0, count(x) - 2).dim(), lambda x: torch.flatten(torch.ones(1, 2, 2), end_dim=count(x) - 2).shape,
     lambda x: torch.tensordot(torch.ones(2, 2, 2, 2), torch.ones(2, 2, 2, 2), dims=count(x)).shape,
     lambda x: torch.tensordot(torch.ones(2, 2, 2, 2), torch.ones(2, 2, 2, 2), count(x)).dim(),
+    lambda x: x * 2 if (x > 0).any().item() is (x > 2).any().item() else x * 3, out_of(lambda x, z: torch.masked_select(x, x > 0, out=z)),
+    lambda x: torch.nonzero(x, out=torch.empty(0, dtype=torch.int64)).shape, lambda x: torch.sum(x[x > 0], 0, keepdim=True, out=torch.ones(1)),
     lambda x: torch.ones(2, 3).unsqueeze_(count(x) - 2).shape, lambda x: x[x > 0].reshape(1, -1).flatten(),
 ]  # fmt: skip
 
@@ -258,3 +260,14 @@ def test_assert_statements_are_no_dead_code():
     with pytest.raises(AssertionError):
         compiled(-torch.tensor(X))
     assert len(graphs) == 1
+
+
+def test_statistics_of_functions_with_unusual_names():
+    def doubled(x):
+        return x * 2 + 1
+
+    doubled.__code__ = doubled.__code__.replace(co_qualname="\udc80")
+    before = len(torch.compiler.stats())
+    torch.compile(doubled)(torch.ones(3))
+    assert str(torch.compiler.stats()[before:]).encode()
+    assert torch.compiler.stats()[-1].name.endswith("\\udc80")
