@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from .. import _C, _ops
+from .. import _C, _grad_mode, _ops
 from ..fx.experimental import symbolic_shapes
 from ..fx.node import has_side_effect
 from . import config
@@ -24,6 +24,7 @@ from ._values import (
     DictValue,
     FloatValue,
     ItemValue,
+    MethodValue,
     SequenceValue,
     SliceValue,
     SymbolValue,
@@ -45,6 +46,7 @@ _BY_SIZES = frozenset((
 ))  # fmt: skip
 # Calls whose number of dimensions depends on an int that is no size.
 _BY_INTS = frozenset(("flatten", "tensordot"))
+_MODES = (_grad_mode.no_grad, _grad_mode.enable_grad, _grad_mode.set_grad_enabled, _grad_mode.inference_mode)  # let exceptions pass
 # Functions of a tensor of unbacked sizes whose results the capture would take from its example.
 OF_SIZES = frozenset((
     "stride", "is_contiguous", "is_same_size", "nbytes", "broadcast_shapes", "__len__", "equal",
@@ -195,8 +197,17 @@ class Unbacked:
     def _catches(frame: Any) -> bool:
         """Whether the frame or a caller may catch an exception, which a node raises outside of both."""
         while frame is not None:
-            if frame.instructions[max(frame.at - 1, 0)].handler is not None:
-                return True
+            i = frame.instructions[max(frame.at - 1, 0)]
+            while i.handler is not None:
+                target, depth, _ = i.handler
+                names = [each.name for each in frame.instructions[target.index : target.index + 2]]
+                if names == ["PUSH_EXC_INFO", "WITH_EXCEPT_START"]:
+                    leave = frame.stack[depth - 1]
+                    if not (isinstance(leave, MethodValue) and leave.self.cls in _MODES):
+                        return True
+                elif names[0] != "COPY":  # with which the end of a handler begins
+                    return True
+                i = next(each for each in frame.instructions[target.index :] if each.name == "RERAISE")
             frame = frame.caller
         return False
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 
+import teletensor as torch
+
 log = []
 
 
@@ -78,6 +80,20 @@ def in_a_loop(x):
     return x
 
 
+@torch.no_grad()
+def without_gradients(x):
+    with torch.enable_grad(), torch.no_grad():
+        return of_values(x)
+
+
+def without_gradients_but_caught(x):
+    try:
+        with torch.no_grad():
+            return of_values(x)
+    except AssertionError:
+        return x * 5
+
+
 counted = 0
 
 
@@ -91,4 +107,5 @@ def after_a_global(x):
 
 CAUGHT = [
     caught, caught_by_the_caller, suppressed, suppressed_by_a_class, written_finally, after_a_write, in_a_loop, after_a_global,
+    without_gradients_but_caught,
 ]  # fmt: skip

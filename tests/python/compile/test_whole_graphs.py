@@ -110,8 +110,8 @@ def test_decisions_by_values_raise(function):
     same(torch.compile(function)(torch.tensor(X)), function(torch.tensor(X)))
 
 
-def test_assert_statements():
-    f = asserts.of_values
+@pytest.mark.parametrize("f", [asserts.of_values, asserts.without_gradients])
+def test_assert_statements(f):
     compiled = torch.compile(f, fullgraph=True)
     x = torch.tensor(X)
     same(compiled(x), f(x))
@@ -120,6 +120,7 @@ def test_assert_statements():
             function(-x)
         with pytest.raises(AssertionError, match="^negative$"):
             function(x * torch.nan)
+        assert torch.is_grad_enabled()
     same(compiled(x), f(x))
     with pytest.raises(Unsupported):
         torch.compile(asserts.of_values_with_sizes, fullgraph=True)(x)
@@ -215,7 +216,8 @@ OF_VALUES = [
     lambda x: torch.tensordot(torch.ones(2, 2, 2, 2), torch.ones(2, 2, 2, 2), dims=count(x)).shape,
     lambda x: torch.tensordot(torch.ones(2, 2, 2, 2), torch.ones(2, 2, 2, 2), count(x)).dim(),
     lambda x: x * 2 if (x > 0).any().item() is (x > 2).any().item() else x * 3, out_of(lambda x, z: torch.masked_select(x, x > 0, out=z)),
-    lambda x: torch.nonzero(x, out=torch.empty(0, dtype=torch.int64)).shape, lambda x: torch.sum(x[x > 0], 0, keepdim=True, out=torch.ones(1)),
+    lambda x: torch.nonzero(x, out=torch.empty(0, dtype=torch.int64)).shape,
+    lambda x: torch.sum(x[x > 0], 0, keepdim=True, out=torch.ones(1)),
     lambda x: torch.ones(2, 3).unsqueeze_(count(x) - 2).shape, lambda x: x[x > 0].reshape(1, -1).flatten(),
 ]  # fmt: skip
 
