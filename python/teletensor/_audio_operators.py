@@ -65,21 +65,44 @@ def _matrices(coefficients: numpy.ndarray, block: int) -> tuple[numpy.ndarray, n
     return inverse, -inverse @ before
 
 
+def _samples(signal: numpy.ndarray, coefficients: numpy.ndarray, history: numpy.ndarray) -> numpy.ndarray:
+    """What _filter() computes, sample by sample: a NaN or an infinity reaches the outputs at and after its sample only."""
+    count, taps = history.shape[-1], -coefficients[:, :0:-1]
+    found = numpy.concatenate([history, numpy.full(signal.shape, numpy.nan)], -1)
+    with numpy.errstate(all="ignore"):
+        for t in range(signal.shape[-1]):
+            past = found[:, :, t : t + count]
+            if numpy.isnan(past).all():
+                break
+            found[:, :, t + count] = signal[:, :, t] + (past * taps).sum(-1)
+    return found[:, :, count:]
+
+
 def _filter(signal: Tensor, coefficients: numpy.ndarray, state: Tensor) -> Tensor:
     """y[t] = signal[t] - a1 y[t - 1] - a2 y[t - 2]... of each channel, in float64. `state`: the outputs before the first."""
+    signal, state = signal.to(_C.float64), state.to(_C.float64)
     batch, channels, length = signal.shape
     history = coefficients.shape[1] - 1
+    if not history or not signal.numel():
+        return signal
     block = _block_length(coefficients, length)
     count = -(-length // block)
     inverse, past = (_C.tensor(matrix).to(signal.device) for matrix in _matrices(coefficients, block))
-    padded = _C.ops.pad(signal.to(_C.float64), [0, count * block - length])
+    padded = _C.ops.pad(signal, [0, count * block - length])
     own = (padded.reshape(batch, channels, count, block) @ inverse.mT).unbind(2)
-    state, found = state.to(_C.float64), []
+    before, found = state, []
     for part in own:
-        found.append(part + (state.unsqueeze(2) @ past.mT).squeeze(2) if history else part)
-        if history:
-            state = _C.torch.cat([state, found[-1]], -1)[:, :, -history:]
-    return _C.torch.cat(found, -1)[:, :, :length] if found else padded
+        found.append(part + (before.unsqueeze(2) @ past.mT).squeeze(2))
+        before = _C.torch.cat([before, found[-1]], -1)[:, :, -history:]
+    result = _C.torch.cat(found, -1)[:, :, :length]
+    finite = result.isfinite().all(0).all(0).cpu().numpy()
+    if finite.all():
+        return result
+    # A product of a block's matrices has the NaNs and infinities of later samples, times 0, in earlier ones.
+    first = int(finite.argmin())
+    before = _C.torch.cat([state, result[:, :, :first]], -1)[:, :, first : first + history]
+    rest = _samples(signal[:, :, first:].cpu().numpy(), coefficients, before.cpu().numpy())
+    return _C.torch.cat([result[:, :, :first], _C.tensor(rest).to(signal.device)], -1)
 
 
 @_operator("torchaudio::_lfilter_core_loop(Tensor input, Tensor a_coeff_flipped, Tensor(a!) padded_output) -> ()")

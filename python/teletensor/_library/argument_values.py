@@ -240,7 +240,7 @@ def _list_conversion(kind: str, size: str) -> Converter | None:
             raise RefusedValue
         try:
             found = [*value]
-        except TypeError as e:  # it cannot be iterated
+        except Exception as e:  # it cannot be iterated
             raise RefusedValue from e
         for v in found:  # faster than any()
             if type(v) not in exact and not (type(v) is int and whole and _LEAST <= v <= _MOST):

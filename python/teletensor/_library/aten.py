@@ -335,8 +335,8 @@ class AtenPacket(OpOverloadPacket):
         setattr(self, name, found)
         return found
 
-    def _select(self, args: tuple, kwargs: dict[str, Any]) -> OpOverload:
-        return select(self, args, kwargs)
+    def _call_matching(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        return select(self, args, kwargs)(*args, **kwargs)
 
 
 def _overload_name(declaration: str) -> str:

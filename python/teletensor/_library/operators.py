@@ -117,6 +117,10 @@ class OpOverload:
             if result is NotImplemented:
                 raise
             return result
+        return self._call_bound(positional, keyword)
+
+    def _call_bound(self, positional: list, keyword: dict) -> Any:
+        """Calls the operator with the values that its schema has bound."""
         values = flat_arguments(positional, keyword)
         if not _C._has_torch_function(values) and (not _C._is_dispatched(values) or kernel_takes(self, values)):
             return self.run(positional, keyword)
@@ -284,17 +288,23 @@ class OpOverloadPacket:
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         result = call_function_handlers(self, args, kwargs)
-        return self._select(args, kwargs)(*args, **kwargs) if result is NotImplemented else result
+        return self._call_matching(args, kwargs) if result is NotImplemented else result
 
-    def _select(self, args: tuple, kwargs: dict[str, Any]) -> OpOverload:
-        """The first overload that accepts the arguments, or the first of all."""
-        for overload in self._overloads.values() if len(self._overloads) > 1 else ():
+    def _call_matching(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Calls the first overload that accepts the arguments with the values bound there: iterators can be read only once."""
+        if len(self._overloads) == 1:
+            return next(iter(self._overloads.values()))(*args, **kwargs)
+        errors = []
+        for overload in self._overloads.values():
             try:
-                overload._schema.bind(args, kwargs)
-            except RuntimeError:
+                bound = overload._schema.bind(args, kwargs)
+            except RuntimeError as e:
+                errors.append(str(e))
                 continue
-            return overload
-        return next(iter(self._overloads.values()))
+            return overload._call_bound(*bound)
+        raise RuntimeError(
+            "\n".join(["Overloaded torch operator invoked from Python failed to match any schema:", *errors])
+        )
 
 
 named_by_text += [OpOverload, OpOverloadPacket]

@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 from .. import _C
+from ._devices import device_count
 from .device_index import current_device, index_of
 from .memory import mem_get_info
 from .streams import Stream
@@ -97,5 +98,6 @@ def cudart() -> _Runtime:
     Raises:
         RuntimeError: the engine has no GPU.
     """
-    current_device()
+    if not device_count():
+        raise RuntimeError("[cudart] expected an engine with a GPU, received one without")
     return _runtime

@@ -230,7 +230,7 @@ def _reject_code(obj) -> None:
     kind = type(obj)
     if may_create(kind) or is_registered(kind):
         return
-    if kind.__module__.startswith("teletensor."):
+    if kind.__module__ == "teletensor" or kind.__module__.startswith("teletensor."):
         what = (
             "its state_dict()"
             if hasattr(obj, "state_dict")

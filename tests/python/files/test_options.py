@@ -202,6 +202,16 @@ def test_skip_data(torch):
         torch.serialization.skip_data(True)
 
 
+def test_objects_that_load_cannot_create_are_refused(torch):
+    values = (
+        torch.channels_last, torch.finfo(torch.float32), torch.iinfo(torch.int8), torch.AcceleratorError("x"), torch.Event(),
+        torch.IntType.get(), torch.BenchmarkConfig(),
+    )  # fmt: skip
+    for value in values:
+        with pytest.raises(NotImplementedError, match=r"\[save\] cannot save an object of type teletensor\."):
+            torch.save({"x": value}, io.BytesIO())
+
+
 def test_objects_with_code(torch):
     with pytest.raises(NotImplementedError, match=r"\[save\].*get_state"):
         torch.save(torch.Generator(), io.BytesIO())

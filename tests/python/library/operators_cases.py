@@ -128,3 +128,32 @@ def case_libraries(torch):
     rows += [z.grad, error(torch.library.Library, "prim", "DEF"), error(torch.library.Library, ns, "OTHER")]
     rows += [first_word(error(library.impl, "inc", 3, "CPU")), first_word(error(torch.ops.load_library, "/none.so"))]
     return rows
+
+
+def case_overloads_read_iterators_once(torch):
+    ns = namespace()
+    library = torch.library.Library(ns, "FRAGMENT")
+    rows, numbers = [], []
+
+    class Number:
+        def __index__(self):
+            numbers.append(3)
+            return 3
+
+    def interrupted():
+        yield 1
+        raise ValueError("interrupted")
+
+    declarations = ("g(int[] a) -> ()", "g.two(int[] a, int b) -> ()", "i(int[] a, int b) -> ()", "i.one(int[] a) -> ()",
+                    "h(int a) -> ()", "h.other(float a) -> ()", "s(Scalar a) -> ()", "s.text(str a) -> ()")  # fmt: skip
+    for declaration in declarations:
+        library.define(declaration)
+        library.impl(declaration.partition("(")[0], lambda *args: rows.append(list(args)), "CompositeExplicitAutograd")
+    ops = getattr(torch.ops, ns)
+    for function, args in ((ops.g, ((i for i in (1, 2)),)), (ops.g, (map(int, "12"), 3)), (ops.i, ((i for i in (1, 2)),)),
+                           (ops.g, ([Number()],)), (ops.h, (2**70,)), (ops.s, ("a",))):  # fmt: skip
+        function(*args)
+    for function, args in ((ops.s, (2**70,)), (ops.g, ([2**70],)), (ops.g, ("a",)), (ops.g, (interrupted(),)), (ops.g.default, (interrupted(),))):
+        text = error(function, *args)
+        rows.append([first_word(text), "Overloaded torch operator invoked from Python failed to match any schema:\n" in text])
+    return [*rows, numbers]

@@ -46,6 +46,37 @@ def test_a_filter_that_grows(torch):
     numpy.testing.assert_allclose(padded[0, 0, 298:].numpy(), [1.0, 1e6, 1e12, 1e18, 1e24], rtol=1e-12)
 
 
+@pytest.mark.parametrize("value", [numpy.nan, numpy.inf, -numpy.inf])
+@pytest.mark.parametrize(("length", "order", "place"), [(6, 2, 4), (6, 2, 0), (700, 3, 300), (700, 3, 699), (10, 1, 3)])
+def test_samples_before_one_that_is_not_finite(torch, value, length, order, place):
+    signal, coefficients = _numbers(2, 2, length), 0.3 * _numbers(2, order, seed=1)
+    coefficients[:, 0] = 1
+    signal[1, 0, place] = value
+    expected = numpy.concatenate([_numbers(2, 2, order - 1, seed=2), numpy.zeros((2, 2, length))], -1)
+    padded = torch.tensor(expected)
+    with numpy.errstate(all="ignore"):
+        for t in range(length):
+            past = expected[:, :, t : t + order - 1]
+            expected[:, :, t + order - 1] = signal[:, :, t] - (past * coefficients[:, :0:-1]).sum(-1)
+    torch.ops.torchaudio._lfilter_core_loop(torch.tensor(signal), torch.tensor(coefficients[:, ::-1].copy()), padded)
+    numpy.testing.assert_allclose(padded.numpy(), expected, rtol=1e-9, atol=1e-12)
+    assert numpy.isfinite(padded.numpy()[1, 0, : order - 1 + place]).all()
+
+
+def test_an_initial_output_that_is_not_finite(torch):
+    padded = torch.tensor([[[numpy.nan, 0.0, 0.0]], [[1.0, 0.0, 0.0]]])
+    torch.ops.torchaudio._lfilter_core_loop(torch.ones(2, 1, 2), torch.tensor([[-0.5, 1.0]]), padded)
+    numpy.testing.assert_equal(padded.numpy(), [[[numpy.nan] * 3], [[1.0, 1.5, 1.75]]])
+
+
+def test_overdrive_before_a_nan(torch):
+    shaped = torch.zeros(1, 6)
+    shaped[0, 4] = numpy.nan
+    output = torch.ones(1, 6)
+    torch.ops.torchaudio._overdrive_core_loop(torch.zeros(1, 6), shaped, torch.zeros(1), torch.zeros(1), output)
+    numpy.testing.assert_equal(output.numpy(), [[0.0] * 4 + [numpy.nan] * 2])
+
+
 def test_overdrive(torch):
     wave, shaped = _numbers(2, 300), _numbers(2, 300, seed=1)
     last_in, last_out, expected = _numbers(2, seed=2), _numbers(2, seed=3), numpy.zeros((2, 300))

@@ -97,7 +97,7 @@ class _Functions:
     def __init__(self) -> None:
         self.registered: dict[str, Callable] = {}
 
-    def __get__(self, pipe: Any, cls: type) -> dict[str, Callable]:
+    def __get__(self, _pipe: Any, _cls: type) -> dict[str, Callable]:
         _register_pipes()
         return self.registered
 
