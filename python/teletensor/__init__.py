@@ -63,6 +63,7 @@ from ._ops.spectral import istft, stft  # noqa: E402
 from ._tensor_str import set_printoptions  # noqa: E402
 from . import autograd, random, types, version  # noqa: E402
 from ._lazy import find_older_paths as _find_older_paths  # noqa: E402
+from ._lazy import find_sources_of_classes as _find_sources_of_classes  # noqa: E402
 from ._lazy import lazy_attributes as _lazy_attributes  # noqa: E402
 from ._toplevel import NAMES as _lazy_names  # noqa: E402
 from .autograd import Variable  # noqa: E402
@@ -143,6 +144,7 @@ for _name in " ".join(_lazy_names.values()).split():  # these replace operators 
     if globals().get(_name) is getattr(_C.torch, _name, _C):
         del globals()[_name]
 _find_older_paths()
+_find_sources_of_classes()
 _lazy_attribute, __dir__ = _lazy_attributes(
     globals(), None, _lazy_names, but=("as_torch", "cli"), convert=_overridable.overridable
 )

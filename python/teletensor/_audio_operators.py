@@ -230,6 +230,9 @@ def rnnt_loss_forward(
 ) -> tuple[Tensor, Tensor]:
     """The costs of the sequences, and their gradients. Reads the probabilities of blanks and of the next labels.
 
+    A label that is `blank` counts as a label: its gradient is the sum of both, where torchaudio keeps one of them. Labels behind a
+    sequence's length have no effect. Lengths of 0, for which torchaudio returns memory that was not written, are refused.
+
     Raises:
         RuntimeError: sizes, dtypes or values differ from those that the loss requires.
     """
@@ -243,10 +246,12 @@ def rnnt_loss_forward(
     classes = logits.shape[-1]
     _require(0 <= blank < classes, "blank must be within [0, logits.shape[-1])")
     lengths, sizes, wanted = (each.cpu().numpy().astype("int64") for each in (logit_lengths, target_lengths, targets))
+    _require(len(lengths) > 0, "logits must have at least one sequence")
     _require(bool((lengths > 0).all() and (sizes >= 0).all()), "lengths must be positive")
     _require(lengths.max() == logits.shape[1], "input length mismatch")
     _require(sizes.max() + 1 == logits.shape[2], "output length mismatch")
     _require(sizes.max() == targets.shape[1], "target length mismatch")
+    wanted = numpy.where(numpy.arange(wanted.shape[1]) < sizes[:, None], wanted, blank)  # padding may have any value
     _require(bool(((wanted >= 0) & (wanted < classes)).all()), "targets must be within [0, logits.shape[-1])")
     wide = logits.detach().to(_C.float32)
     scores = wide.log_softmax(-1) if fused_log_softmax else wide
@@ -255,7 +260,8 @@ def rnnt_loss_forward(
     following = _C.tensor(numpy.broadcast_to(following, (*logits.shape[:3], 1)).copy()).to(logits.device)
     blanks = scores[..., blank].to(_C.float64).cpu().numpy()
     labels = scores.gather(-1, following)[..., 0].to(_C.float64).cpu().numpy()
-    costs, of_blanks, of_labels = _transitions(blanks, labels, lengths, sizes)
+    with numpy.errstate(invalid="ignore"):  # infinite logits
+        costs, of_blanks, of_labels = _transitions(blanks, labels, lengths, sizes)
     of_blanks, of_labels = (_C.tensor(each.astype("float32")).to(logits.device).unsqueeze(-1) for each in (of_blanks, of_labels))
     gradients = scores.exp() * (of_blanks + of_labels) if fused_log_softmax else _C.torch.zeros_like(scores)
     gradients = gradients.scatter_add(-1, following, -of_labels)

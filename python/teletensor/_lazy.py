@@ -90,14 +90,72 @@ def defined_by(namespace: dict[str, Any], module: str, *names: str) -> tuple[Cal
 def set_module(module: str, *values: Any) -> None:
     """Makes functions and classes name a module as theirs, as in PyTorch's pickles, where another one defines them.
 
-    typing.get_type_hints() still finds the names in the annotations of classes in the module that defines them.
+    Names in annotations and the class's source are still looked for in the module that defines it.
     """
     for value in values:
-        annotations = value.__dict__.get("__annotations__", {}) if isinstance(value, type) else {}
-        for name, text in annotations.items():
-            if isinstance(text, str):
-                annotations[name] = ForwardRef(text, is_class=True, module=value.__module__)
+        if isinstance(value, type):
+            defining = _namespace(sys.modules[value.__module__])
+            _files.setdefault(id(value), (value, defining.get("__file__")))
+            annotations = value.__dict__.get("__annotations__", {})
+            for name, text in annotations.items():
+                if isinstance(text, str):
+                    annotations[name] = _annotation(text, defining)
         value.__module__ = module
+
+
+def _annotation(text: str, namespace: dict[str, Any]) -> Any:
+    """The value of an annotation; a reference to a name of the module if it is not defined yet."""
+    try:
+        found = eval(text, namespace)
+    except (NameError, AttributeError, TypeError):
+        found = text
+    return ForwardRef(text, is_class=True, module=namespace["__name__"]) if isinstance(found, str) else found
+
+
+# By id: a class that names another module than the one that defines it, and the file of the latter.
+_files: dict[int, tuple[type, str | None]] = {}
+
+
+def _find_sources(inspect: ModuleType) -> None:
+    """Makes `inspect` find the sources of the classes in _files; PyTorch's torch.package replaces the function, too."""
+    import functools
+
+    getfile = inspect.getfile
+
+    @functools.wraps(getfile)
+    def getfile_of_class(object: Any) -> str:
+        kind, file = _files.get(id(object), (None, None))
+        return file if kind is object and file else getfile(object)
+
+    inspect.getfile = getfile_of_class  # type: ignore[attr-defined]
+
+
+class _InspectFinder:
+    """Calls _find_sources() at the end of the import of `inspect`, which takes too long to import for programs that do not use it."""
+
+    def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> Any:
+        if name != "inspect":
+            return None
+        with contextlib.suppress(ValueError):  # two threads import it
+            sys.meta_path.remove(self)  # type: ignore[arg-type]
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None and not isinstance(spec.loader, type):
+            execute = spec.loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                execute(module)
+                _find_sources(module)
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+def find_sources_of_classes() -> None:
+    """Makes `inspect` find the sources of classes that name another module. Called when the package is imported."""
+    if "inspect" in sys.modules:
+        _find_sources(sys.modules["inspect"])
+    else:
+        sys.meta_path.insert(0, _InspectFinder())  # type: ignore[arg-type]
 
 
 class _OlderPaths:

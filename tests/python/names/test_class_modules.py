@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import pickle
+import subprocess
+import sys
 import typing
 
 import pytest
@@ -98,3 +101,41 @@ def test_annotations_of_classes_are_found():
         except NameError:
             unknown.append(path)
     assert unknown == []
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_annotations_are_types():
+    import teletensor
+    from teletensor.distributed.fsdp import MixedPrecisionPolicy
+
+    found = inspect.get_annotations(MixedPrecisionPolicy, eval_str=True)
+    assert found["param_dtype"] == teletensor.dtype | None and found["cast_forward_inputs"] is bool
+    texts = {path: kind for path, kind, _ in classes() for text in inspect.get_annotations(kind).values() if isinstance(text, typing.ForwardRef)}
+    assert len(texts) < 20, texts
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_sources_of_classes_are_found():
+    """Also of classes that name another module than the one that defines them."""
+    missing = []
+    for path, kind, _ in classes():
+        try:
+            lines = inspect.getsource(kind).splitlines()
+        except (OSError, TypeError):
+            missing.append(path)
+            continue
+        if not any(line.startswith(f"class {kind.__name__}") for line in map(str.lstrip, lines)):
+            missing.append(path)
+    assert missing == []
+
+
+@pytest.mark.parametrize("order", ["import inspect, teletensor", "import teletensor, inspect", "from inspect import getsource; import teletensor, inspect"])
+def test_sources_in_each_order_of_imports(order):
+    code = f"{order}\nfor kind in (teletensor.nn.BatchNorm2d, teletensor.utils.data.DataLoader, teletensor.distributions.Normal, teletensor.finfo):\n"
+    code += "    assert f'class {kind.__name__}' in inspect.getsource(kind)\n"
+    code += "assert 'def getsource' in inspect.getsource(inspect)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_package_does_not_import_inspect():
+    subprocess.run([sys.executable, "-c", "import sys, teletensor; assert 'inspect' not in sys.modules"], check=True)

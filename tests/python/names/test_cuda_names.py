@@ -53,6 +53,8 @@ def test_state_of_gpus(torch):
     if not cuda.is_available():
         assert cuda.get_arch_list() == [] and cuda.get_gencode_flags() == "" and cuda.default_generators == ()
         assert not cuda.is_tf32_supported()
+        with pytest.raises(RuntimeError, match="an engine with a GPU"):
+            cuda.cudart()
         return
     major, minor = cuda.get_device_capability()
     assert cuda.get_arch_list() == [f"sm_{major}{minor}"] and f"code=sm_{major}{minor}" in cuda.get_gencode_flags()
