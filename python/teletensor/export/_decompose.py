@@ -90,7 +90,7 @@ def _remains(size: Any, nodes: set[Node]) -> bool:
     if type(size) not in (RecordedSize, RecordedFloat):
         return True
     kind, origin, *_ = size.recipe
-    return origin in nodes if kind == "size" else all(_remains(o, nodes) for o in operands_of(size))
+    return origin in nodes if kind in ("size", "stride", "offset") else all(_remains(o, nodes) for o in operands_of(size))
 
 
 def _functional(program: Any, table: dict[Any, Callable]) -> Functional:

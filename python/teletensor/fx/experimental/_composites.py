@@ -10,6 +10,7 @@ from ..._layouts import contiguous_format
 from ..._library import aten
 from ...func._batch_composites import correlation, covariance, slice_norms
 from ._numbers import is_number, value_of
+from ._recorded import is_dense
 from ._recording import call_one, can_view
 
 COMPOSITES: dict[Any, Callable] = {}
@@ -33,7 +34,7 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
         return NotImplemented
     if bias is None:
         return call_one("matmul.default", input, call_one("t.default", weight))
-    flat = input if input.dim() == 2 else call_one("view.default", input, [-1, input.size(-1)]) if input.is_contiguous() else None
+    flat = input if input.dim() == 2 else call_one("view.default", input, [-1, input.size(-1)]) if is_dense(input) else None
     if flat is None:
         return call_one("add.Tensor", call_one("matmul.default", input, call_one("t.default", weight)), bias)
     result = call_one("addmm.default", bias, flat, call_one("t.default", weight))
@@ -51,7 +52,7 @@ def _matmul(self: Tensor, other: Tensor) -> Tensor:
         return call_one("mm.default", self, other)
     if (a, b) == (3, 3) and self.size(0) == other.size(0):
         return call_one("bmm.default", self, other)
-    if a >= 3 and b == 2 and self.is_contiguous():
+    if a >= 3 and b == 2 and is_dense(self):
         flat = call_one("view.default", self, [-1, self.size(-1)])
         return call_one("_unsafe_view.default", call_one("mm.default", flat, other), [*self.shape[:-1], other.size(-1)])
     return NotImplemented
@@ -144,7 +145,7 @@ def _reshape(self: Tensor, shape: list) -> Tensor:
 
 @_rule("flatten.using_ints")
 def _flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    if not self.is_contiguous() or self.dim() == 0:
+    if not is_dense(self) or self.dim() == 0:
         return NotImplemented
     start, end = start_dim % self.dim(), end_dim % self.dim()
     if start == end:

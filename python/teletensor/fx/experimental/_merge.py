@@ -21,6 +21,8 @@ from ._exact_sizes import ExactSizes, same_text
 from ._recording import Recording
 from ._size_fit import NEGATED, Expression, fitted, float_of_size, holds
 from ._sizes import (
+    LAYOUT,
+    ORIGINS,
     Guard,
     RecordedFloat,
     RecordedSize,
@@ -135,7 +137,8 @@ class _Merger:
             if not self._is_ready(sizes[0]):
                 break
             values = tuple(map(value_of, sizes))
-            if len(set(values)) > 1:
+            is_sum_of_sizes = sizes[0].recipe[0] in LAYOUT and self._combined(values) is not None
+            if len(set(values)) > 1 and not is_sum_of_sizes:
                 if self.pool.setdefault(values, sizes[0].recipe) is sizes[0].recipe:
                     self.texts[values] = text_of(sizes[0])
             self.next_logged += 1
@@ -144,7 +147,7 @@ class _Merger:
         if not isinstance(size, (RecordedSize, RecordedFloat)):
             return True
         kind, origin, *_ = size.recipe
-        return origin in self.ready if kind in ("size", "input") else all(map(self._is_ready, operands_of(size)))
+        return origin in self.ready if kind in ORIGINS else all(map(self._is_ready, operands_of(size)))
 
     def _computed(self, values: tuple[int, ...], where: Node, recipe: tuple | None = None) -> Node:
         """A node that computes a size that differs between the recordings."""
@@ -156,11 +159,13 @@ class _Merger:
         kind, *operands = recipe
         if kind == "input":
             made = operands[0]
-        elif kind == "size":
-            node, dim = operands
+        elif kind in ORIGINS:
+            node, name = operands[0], "storage_offset" if kind == "offset" else kind
             at = self.last_size or self.last_placeholder if node.op == "placeholder" else node
             with self.graph.inserting_after(at):
-                made = self.graph.create_node("call_function", aten.packet("sym_size").int, (node, dim), {}, "sym_size_int")
+                overload = "default" if kind == "offset" else "int"
+                target = getattr(aten.packet(f"sym_{name}"), overload)
+                made = self.graph.create_node("call_function", target, tuple(operands), {}, f"sym_{name}_{overload}")
             if node.op == "placeholder":
                 self.last_size = made
         else:

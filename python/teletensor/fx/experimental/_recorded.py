@@ -8,9 +8,10 @@ from typing import Any
 
 from ... import _C
 from ..._C import Tensor
+from ..._layouts import contiguous_format
 from ..node import Node
 from ._numbers import guard_error, is_number
-from ._sizes import RecordedSize
+from ._sizes import Guard, RecordedSize
 from .symbolic_shapes import GuardOnDataDependentSymNode
 
 
@@ -87,6 +88,12 @@ class RecordedTensor(Tensor):
             return log.unbacked.size(self._node, dim, value)
         return RecordedSize.of(value, ("size", self._node, dim), log)
 
+    def require_sizes(self) -> None:
+        """Makes guards of the sizes."""
+        if self._recording.log is not None:
+            for size in self._sizes():
+                _ = int(size) if type(size) is RecordedSize else size
+
     def depends_on_values(self) -> bool:
         """Whether sizes may depend on values of tensors."""
         log = self._recording.log
@@ -96,15 +103,37 @@ class RecordedTensor(Tensor):
         if self.depends_on_values():
             raise self._recording.log.unbacked.failed(guard_error(f"{name}() of {self._node}, whose sizes depend on values"))
 
+    def _of_layout(self, value: int, recipe: tuple) -> Any:
+        """A number of the strides or the offset, which the graph computes. It is constant together with numbers of values."""
+        log = self._recording.log
+        if log is None:
+            return value
+        number = RecordedSize.of(value, recipe, log)
+        return number if log.unbacked is None else int(number)
+
     def stride(self, *args: Any, **kwargs: Any) -> Any:
         self._refuse_if_dependent("stride")
-        return Tensor.stride(self, *args, **kwargs)
+        found = Tensor.stride(self, *map(_plain_dim, args), **kwargs)
+        if type(found) is tuple:
+            return tuple(self._of_layout(n, ("stride", self._node, i)) for i, n in enumerate(found))
+        dim = args[0] if args else kwargs["dim"]
+        return self._of_layout(found, ("stride", self._node, int(dim) % self.dim()))
 
-    def storage_offset(self) -> int:
+    def storage_offset(self) -> Any:
         self._refuse_if_dependent("storage_offset")
-        return Tensor.storage_offset(self)
+        return self._of_layout(Tensor.storage_offset(self), ("offset", self._node))
 
     def is_contiguous(self, *args: Any, **kwargs: Any) -> bool:
+        found = self.is_dense(*args, **kwargs)
+        log = self._recording.log
+        if log is not None and log.unbacked is None:
+            formats = [f"memory_format={v}" for v in (*args, *kwargs.values()) if v is not contiguous_format]
+            text = f"{self._node}.is_contiguous({', '.join(formats)})"
+            log.add_guard(Guard("==", int(found), 1, found, text if found else f"not {text}"))
+        return found
+
+    def is_dense(self, *args: Any, **kwargs: Any) -> bool:
+        """is_contiguous() of code that gives the same result in both cases: no guard."""
         found = Tensor.is_contiguous(self, *args, **kwargs)
         if not found:  # it is for sizes of 0 and 1
             self._refuse_if_dependent("is_contiguous")
@@ -249,6 +278,15 @@ for _name in (
     "untyped_storage", "data_ptr",
 ):  # fmt: skip
     setattr(RecordedTensor, _name, _refuse_values(_name))
+
+
+def is_dense(tensor: Tensor) -> bool:
+    """Whether a tensor is contiguous, for code that gives the same result in both cases."""
+    return tensor.is_dense() if isinstance(tensor, RecordedTensor) else tensor.is_contiguous()
+
+
+def _plain_dim(value: Any) -> Any:
+    return int(value) if type(value) is RecordedSize else value
 
 
 def _with_items(tensor: RecordedTensor, index: Any) -> Any:

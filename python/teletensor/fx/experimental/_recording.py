@@ -29,7 +29,7 @@ from ._aten_names import in_aten
 from ._number_mode import number_mode
 from ._numbers import Condition, is_number, value_of
 from ._recorded import GradientsRequestedError, RecordedTensor
-from ._sizes import RecordedFloat, RecordedSize, SizeLog, is_polynomial, passed, with_sizes
+from ._sizes import RecordedFloat, RecordedSize, SizeLog, is_polynomial, passed, require_arguments, with_sizes
 from ._unbacked import DYNAMIC
 
 
@@ -352,6 +352,20 @@ class Recording(TorchDispatchMode):
             self.divided.pop()
 
     def __torch_dispatch__(self, func: Any, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
+        with self._noting_failure((args, kwargs or {})):
+            return self._dispatch_noted(func, args, kwargs)
+
+    @contextmanager
+    def _noting_failure(self, arguments: Any) -> Iterator[None]:
+        """A context with a call. If it fails, runs are required to have the sizes of its arguments."""
+        try:
+            yield
+        except Exception:
+            if self.log is not None and self.refused is None:
+                require_arguments(self.log, arguments)
+            raise
+
+    def _dispatch_noted(self, func: Any, args: tuple, kwargs: dict | None) -> Any:
         if self.unbacked is None:
             return self._dispatch(func, args, kwargs)
         call = engine_call(args)
@@ -381,14 +395,28 @@ class Recording(TorchDispatchMode):
             self.own(tensor)
         positional, keyword = with_sizes(self.log, func, args, kwargs) if self.log is not None and self.log.reads else (args, kwargs)
         node = self.add(func, tuple(map(self.argument, positional)), {k: self.argument(v) for k, v in keyword.items()})
-        return self._record(node, func, args, kwargs, call, leaves)
+        with self._removing(node):
+            return self._record(node, func, args, kwargs, call, leaves)
+
+    @contextmanager
+    def _removing(self, node: Node) -> Iterator[None]:
+        """A context that computes a call. Removes its node if it fails."""
+        try:
+            yield
+        except Exception:
+            if not node.users:
+                node.graph.erase_node(node)
+                if self.log is not None and node in self.log.calls:
+                    self.log.calls.remove(node)
+            raise
 
     def one(self, overload: Any, args: tuple, kwargs: dict) -> Any:
         """Calls an overload and adds one node for it, even if it calls several operators here."""
-        if self.unbacked is None:
-            return self._one(overload, args, kwargs)
-        with self.unbacked.noting(str(overload), [*args, *kwargs.values()]):
-            return self._one(overload, args, kwargs)
+        with self._noting_failure((args, kwargs)):
+            if self.unbacked is None:
+                return self._one(overload, args, kwargs)
+            with self.unbacked.noting(str(overload), [*args, *kwargs.values()]):
+                return self._one(overload, args, kwargs)
 
     def _one(self, overload: Any, args: tuple, kwargs: dict) -> Any:
         if self.unbacked is not None:
@@ -411,7 +439,8 @@ class Recording(TorchDispatchMode):
                 keyword["device"] = _C.device("meta")
             if any(a.is_write for a in overload._schema.arguments):
                 self._note_write()
-            values = overload(*positional, **keyword)
+            with self._removing(node):
+                values = overload(*positional, **keyword)
             made = self.result(node, values, _device_of(leaves, requested))
             if self.unbacked is not None:
                 names = [a.name for a in overload._schema.arguments]

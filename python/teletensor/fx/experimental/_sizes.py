@@ -249,7 +249,7 @@ class RecordedFloat:
         """The result of an operation; a plain float, which all runs are required to have, together with numbers of values of tensors."""
         if log.unbacked is not None:
             return FLOAT_OPERATIONS[kind](*map(_plain, operands))
-        found = FLOAT_OPERATIONS[kind](*map(value_of, operands))
+        found = _computed(FLOAT_OPERATIONS[kind], *operands)
         if type(found) is not float:  # a root of a negative number
             return FLOAT_OPERATIONS[kind](*map(_plain, operands))
         made = RecordedFloat(found, (kind, *operands), log)
@@ -492,17 +492,28 @@ def with_sizes(log: SizeLog, func: Any, args: tuple, kwargs: dict) -> tuple[tupl
 
 def is_polynomial(size: Any) -> bool:
     """Whether a number is a sum of products of sizes, which a few recordings determine."""
-    if type(size) is not RecordedSize or size.recipe[0] in ("size", "input"):
+    if type(size) is not RecordedSize or size.recipe[0] in ORIGINS:
         return True
     return size.recipe[0] in ("+", "-", "*", "neg") and all(map(is_polynomial, operands_of(size)))
 
 
+LAYOUT = frozenset({"stride", "offset"})  # kinds of sizes that are numbers of a tensor's layout
+ORIGINS = frozenset({"size", "input", *LAYOUT})  # kinds of sizes that are computed from no others
 CHOICES = frozenset({"sym_ite", "sym_max", "sym_min"})  # kinds of sizes that are one of their operands
 
 
 def _is_number(value: Any) -> bool:
     """Whether Python computes with a value and an int: also a complex number, a Fraction, and one of numpy."""
     return type(value) in (int, float, RecordedSize) or isinstance(value, numbers.Number)
+
+
+def _computed(function: Callable, *operands: Any) -> Any:
+    """The result of an operation of numbers. If it fails, all runs are required to have these numbers."""
+    try:
+        return function(*map(value_of, operands))
+    except (ArithmeticError, ValueError):
+        _ = list(map(_plain, operands))
+        raise
 
 
 def _is_unbacked(value: Any) -> bool:
@@ -512,6 +523,28 @@ def _is_unbacked(value: Any) -> bool:
 
 def _plain(value: Any) -> Any:
     return value._specialised() if type(value) in (RecordedSize, RecordedFloat) else value
+
+
+def require_arguments(log: SizeLog, arguments: Any, found: set[int] | None = None) -> None:
+    """Makes guards of the sizes and ints among the arguments of a call that fails: the program may catch its error, and a call with
+    others may not fail."""
+    found = set() if found is None else found
+    for value in arguments.values() if isinstance(arguments, dict) else arguments:
+        if isinstance(value, (list, tuple, dict)):
+            require_arguments(log, value, found)
+        elif isinstance(value, slice):
+            require_arguments(log, (value.start, value.stop, value.step), found)
+        elif hasattr(type(value), "require_sizes"):
+            value.require_sizes()
+        elif type(value) in (RecordedSize, RecordedFloat):
+            _plain(value)
+        elif type(value) is SymBool:
+            bool(value)
+        elif type(value) is int and value not in found:  # a function in C has read it
+            found.add(value)
+            for size in list(log.expressions):
+                if size.plain() == value:
+                    _plain(size)
 
 
 def value_of(value: Any) -> Any:
@@ -535,7 +568,7 @@ def operands_of(size: RecordedSize) -> list[Any]:
     kind, *operands = size.recipe
     if kind == "sym_ite":
         return [*operands[1:], *(o for c in operands[0].comparisons() for o in c.operands)]
-    return [] if kind in ("size", "input") else operands
+    return [] if kind in ORIGINS else operands
 
 
 def text_of(value: Any) -> str:
@@ -551,11 +584,15 @@ def text_of(value: Any) -> str:
         return f"{kind}({', '.join(map(text_of, operands))})"
     if kind == "size":
         return f"{operands[0]}.size()[{operands[1]}]"
+    if kind == "stride":
+        return f"{operands[0]}.stride()[{operands[1]}]"
+    if kind == "offset":
+        return f"{operands[0]}.storage_offset()"
     if kind == "input":
         return str(operands[0])
     if kind == "neg":
         return f"-({text_of(operands[0])})"
-    compound = [type(o) in (RecordedSize, RecordedFloat) and o.recipe[0] not in ("size", "input", *_CALLED) for o in operands]
+    compound = [type(o) in (RecordedSize, RecordedFloat) and o.recipe[0] not in ORIGINS | _CALLED for o in operands]
     left, right = (f"({text_of(o)})" if c else text_of(o) for o, c in zip(operands, compound))
     return f"{left} {kind} {right}"
 
@@ -595,7 +632,7 @@ def _arithmetic(symbol: str, reflected: bool) -> Callable:
                 return function(other, value) if reflected else function(value, other)
             other = int(other)
         a, b = (other, self) if reflected else (self, other)
-        return RecordedSize.of(function(value_of(a), value_of(b)), (symbol, a, b), self.log)
+        return RecordedSize.of(_computed(function, a, b), (symbol, a, b), self.log)
 
     return compute
 

@@ -1,0 +1,103 @@
+# ruff: noqa: E501
+"""Code that reads sizes otherwise than by numbers of x.shape: by the layout of a tensor, by errors that it catches, by copies.
+
+Each row has an example and a size at which the function continues in another way. The graph or its guards notice that.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from .test_random_sizes import guards_hold
+
+# The condition, the sizes of the example, and other sizes at which the condition has another outcome.
+LAYOUT = [
+    ("x.stride(0) % 16 == 0", (5, 6), (5, 16)), ("x.stride(dim=0) % 16 == 0", (5, 6), (5, 16)), ("x.stride(-2) > 9", (5, 6), (5, 10)),
+    ("x[1:].storage_offset() % 16 == 0", (5, 6), (5, 16)), ("x.T.contiguous().stride(0) == 33", (5, 6), (33, 6)), ("x.stride() == (33, 1)", (5, 6), (5, 33)),
+    ("x[:, :40].stride(0) == 40", (5, 6), (5, 40)), ("x[:, :40].is_contiguous()", (5, 6), (5, 41)), ("x.narrow(0, x.shape[0] - 2, 2).storage_offset() == 62", (5, 2), (33, 2)),
+    ("x[:, : x.shape[1] // 6 * 6].is_contiguous()", (5, 6), (5, 7)), ("x.stride()[0] in (7, 33)", (5, 6), (5, 33)), ("x[None].stride(0) == 66", (5, 6), (11, 6)),
+    ("not x[:, :40].is_contiguous(memory_format=contiguous)", (5, 6), (5, 50)), ("int(x.stride(0)) == 33", (5, 6), (5, 33)), ("torch.ops.aten.sym_stride.int(x, 0) == 33", (5, 6), (5, 33)),
+    ("x.flatten()[7:].storage_offset() * x.stride(0) == 7 * 33", (5, 6), (5, 33)), ("len(range(x.stride(0))) == 33", (5, 6), (5, 33)), ("sum(x.stride()) == 34", (5, 6), (5, 33)),
+]  # fmt: skip
+# A call that fails for other sizes than the last ones.
+FAILING = [
+    ("x + torch.ones(33, 6)", (5, 6), (33, 6)), ("torch.cat([x, torch.zeros(33, 1)], 1)", (5, 6), (33, 6)), ("torch.stack([x, torch.ones(33, 6)])", (5, 6), (33, 6)), ("x.view(-1, 66)", (5, 6), (11, 6)),
+    ("x.view(-1, 66)", (5, 6), (33, 6)), ("x.reshape(9, 44)", (5, 6), (66, 6)), ("x @ torch.ones(33, 2)", (5, 6), (5, 33)), ("x.clone().add_(torch.ones(33, 6))", (5, 6), (33, 6)), ("torch.ones(3, 4).view(x.shape[0] - 2, 3)", (5, 6), (6, 6)),
+    ("torch.nn.functional.linear(x, torch.ones(2, 33))", (5, 6), (5, 33)), ("x.expand(2, 33, 6)", (5, 6), (33, 6)), ("torch.addmm(torch.ones(33, 1), x, x.T)", (5, 6), (33, 6)), ("x.unflatten(0, (11, -1))", (5, 6), (33, 6)),
+    ("torch.einsum('ij,jk->ik', x, torch.ones(33, 2))", (5, 6), (5, 33)), ("torch.ones(10 // (x.shape[0] - 5))", (5, 6), (6, 6)), ("x * (3.0 / (x.shape[0] - 5))", (5, 6), (6, 6)), ("x * (3 % (x.shape[0] - 5))", (5, 6), (7, 6)),
+    ("x * (0.0 ** (4 - x.shape[0]))", (5, 6), (3, 6)), ("x[33]", (5, 6), (40, 6)), ("torch.ones(10 // (x.shape[0] % 57 // 56))", (5, 6), (56, 6)), ("x * (10.0 / (x.shape[0] % 57 // 56))", (5, 6), (56, 6)), ("torch.ops.aten.view.default(x, [-1, 66])", (5, 6), (33, 6)), ("torch.nn.functional.layer_norm(x, (33,))", (5, 6), (5, 33)),
+]  # fmt: skip
+
+
+def example(torch, size):
+    return torch.arange(1.0, torch.Size(size).numel() + 1).view(*size)
+
+
+def sizes_of(first, other):
+    found = [first, other, *((m, n) for m in (2, 3, 4, 6, 8, 16, 33, 40) for n in (2, 3, 6, 7, 16, 33, 40, 50))]
+    return list(dict.fromkeys(found))
+
+
+def scope_of(torch):
+    return {"torch": torch, "contiguous": torch.contiguous_format}
+
+
+def check(torch, f, first, other) -> None:
+    """Compares the graphs of make_fx and torch.export with the function at many sizes, those with another outcome among them."""
+    from teletensor.fx.experimental.proxy_tensor import make_fx
+
+    graph = make_fx(f, tracing_mode="symbolic")(example(torch, first))
+
+    class Module(torch.nn.Module):
+        def forward(self, x):
+            return f(x)
+
+    auto = torch.export.Dim.AUTO
+    program = torch.export.export(Module(), (example(torch, first),), dynamic_shapes=({0: auto, 1: auto},)).module()
+    for size in sizes_of(first, other):
+        x = example(torch, size)
+        want = f(x)
+        if guards_hold(torch, graph, (x,)):
+            torch.testing.assert_close(graph(x), want, msg=f"make_fx at {size}: {graph.shape_env.format_guards()}")
+        else:
+            assert size != first
+        try:
+            made = program(x)
+        except Exception:  # noqa: BLE001 - refuses the sizes
+            assert size != first
+            continue
+        torch.testing.assert_close(made, want, msg=f"export at {size}")
+
+
+@pytest.mark.parametrize(("text", "first", "other"), LAYOUT)
+def test_conditions_of_the_layout(torch, text, first, other):
+    condition = eval(f"lambda x: {text}", scope_of(torch))  # noqa: S307
+    assert bool(condition(example(torch, first))) is not bool(condition(example(torch, other)))
+    check(torch, lambda x: x * 2 if condition(x) else x, first, other)
+
+
+@pytest.mark.parametrize("text", ["x.stride(0)", "x[1:].storage_offset()", "sum(x.stride())", "x.T.contiguous().stride(0)", "x[:, : n // 2].stride(0)", "x[None].stride(0)"])
+def test_numbers_of_the_layout(torch, text):
+    """The graph computes them."""
+    from teletensor.fx.experimental.proxy_tensor import make_fx
+
+    f = eval(f"lambda x: x * (lambda n: {text})(x.shape[1])", scope_of(torch))  # noqa: S307
+    graph = make_fx(f, tracing_mode="symbolic")(example(torch, (5, 6)))
+    assert not graph.shape_env.format_guards().strip()
+    for size in sizes_of((5, 6), (9, 100)):
+        torch.testing.assert_close(graph(example(torch, size)), f(example(torch, size)))
+
+
+@pytest.mark.parametrize(("text", "first", "other"), FAILING)
+def test_errors_that_are_caught(torch, text, first, other):
+    call = eval(f"lambda x: {text}", scope_of(torch))  # noqa: S307
+
+    def f(x):
+        try:
+            return call(x)
+        except (RuntimeError, IndexError, ArithmeticError):
+            return x
+
+    assert f(example(torch, first)).shape == first
+    call(example(torch, other))
+    check(torch, f, first, other)
