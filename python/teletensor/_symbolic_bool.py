@@ -29,8 +29,9 @@ class SymBool:
     Attributes:
         sign: of a relation, whose operands are numbers, or "and", "or", "eq", "xor" or "not", whose operands are bools.
         operands: what it was computed from.
-        value: the outcome for the example, of which no run is required.
     """
+
+    _value: bool  # the outcome for the example, of which no run is required
 
     def __init__(self, node: Any) -> None:
         raise TypeError("cannot create 'SymBool' instances: a traced function computes them from sizes, for example as x.size(0) > 2")
@@ -42,7 +43,7 @@ class SymBool:
         if sign in RELATIONS and any(type(v) is float for v in operands):
             operands = tuple(v.as_float() if hasattr(type(v), "as_float") else _float_of(v) for v in operands)
         made.sign, made.operands = sign, operands
-        made.value = bool((RELATIONS.get(sign) or LOGIC[sign])(*map(hint, operands)))
+        made._value = bool((RELATIONS.get(sign) or LOGIC[sign])(*map(hint, operands)))
         return made
 
     def comparisons(self) -> Iterator[SymBool]:
@@ -141,7 +142,7 @@ class SymBool:
         return format(bool(self), spec)
 
     def __reduce__(self) -> tuple:
-        return bool, (self.value,)
+        return bool, (bool(self),)
 
     def __copy__(self) -> SymBool:
         return self
@@ -159,7 +160,7 @@ def hint(value: Any) -> Any:
     """A number or bool as it is for the example, of which no run is required."""
     if type(value) is SymInt:
         return _C.peek_symbolic_int(value)
-    return value.plain() if hasattr(type(value), "plain") else getattr(value, "value", value)
+    return value.plain() if hasattr(type(value), "plain") else value._value if type(value) is SymBool else getattr(value, "value", value)
 
 
 def _decided(sign: str, left: Any, right: Any) -> bool:

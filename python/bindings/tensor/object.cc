@@ -56,6 +56,15 @@ void dealloc(PyObject* o) {
   Py_DECREF(type);
 }
 
+// Whether an object is the shape of a tensor of a recording, which is a tuple of a class of its own.
+bool is_recorded_shape(PyObject* o) {
+  if (!PyTuple_Check(o) || PyTuple_CheckExact(o) || PyTuple_GET_SIZE(o) == 0) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) {
+    if (!is_recorded_size(PyTuple_GET_ITEM(o, i))) return false;
+  }
+  return true;
+}
+
 // Implements Tensor(existing), which creates objects of subclasses such as Parameter; Tensor(2, 3), which creates an
 // uninitialised tensor of these sizes; and Tensor(data), which uses the default dtype.
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
@@ -64,14 +73,16 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
     PyObject* first = count > 0 ? PyTuple_GET_ITEM(args, 0) : nullptr;
     if (count == 1 && is_tensor(first)) return wrap(handle_of(first), type);
     client::Session& session = current_session();
-    PyObject* given = count == 1 && is_size(first) ? first : args;
+    PyObject* given = count == 1 && (is_size(first) || is_recorded_shape(first)) ? first : args;
     absl::InlinedVector<int64_t, 6> sizes;
     if (count > 1 || given == first || !first || PyLong_Check(first) || is_recorded_size(first)) {
       check(ErrorKind::kType, ints_from(given, &sizes, /*for_call=*/true),
             "Tensor(): expected a tensor, data, or sizes as ints");
       if (!first) sizes.push_back(0);
       const Arg empty[] = {Arg(absl::Span<const int64_t>(sizes)), Arg(client::default_dtype()), Arg(default_device())};
-      return wrap(call_op(op_id::kEmpty, empty, session)[0], type);
+      DispatchedMethod method({});
+      const client::Tensor made = method.call(op_id::kEmpty, empty, session);
+      return is_wrapper(made.get()) && type == tensor_type ? method.object_of(made) : wrap(made, type);
     }
     return wrap(tensor_from(first, client::default_dtype(), default_device(), session), type);
   });

@@ -29,7 +29,7 @@ PyObject* float_maker = nullptr;
 // SymBool, whose method `of` returns the comparison of an operator's sign and its operands; null until the package has
 // set it.
 PyObject* bool_type = nullptr;
-// RecordedSize, whose attribute `value` is an int; null until the package has set it.
+// RecordedSize, whose attribute `_value` is an int; null until the package has set it.
 PyObject* recorded_size_type = nullptr;
 
 const Number& number_of(PyObject* o) { return reinterpret_cast<SymbolicInt*>(o)->number; }
@@ -297,7 +297,7 @@ int64_t marked_int(PyObject* o) { return number_of(o).mark(); }
 bool is_recorded_size(PyObject* o) { return reinterpret_cast<PyObject*>(Py_TYPE(o)) == recorded_size_type; }
 
 PyObject* peeked(PyObject* o) {
-  return is_recorded_size(o) ? throw_if_null(PyObject_GetAttrString(o, "value")) : Py_NewRef(o);
+  return is_recorded_size(o) ? throw_if_null(PyObject_GetAttrString(o, "_value")) : Py_NewRef(o);
 }
 
 PyObject* number_object(const Number& number) {

@@ -11,6 +11,8 @@ from .. import _C, ops
 from .._higher_order_ops._operator import OPERATORS
 from .._library import aten, dispatch, registry
 from .._library.operators import OpOverload
+from .._toplevel import symbols
+from ..fx.node import Node
 from ._file_names import identifier, text
 
 _ARITHMETIC = {
@@ -21,6 +23,11 @@ _ROUNDING: dict[str, Any] = {
 }  # fmt: skip
 _SYMBOLIC = {f"torch.{name}": name for name in ("sym_float", "sym_ite", "sym_max", "sym_min", "sym_not")} | {"torch._sym_sqrt": "sym_sqrt"}
 _LARGEST_EXPONENT = 8  # of ints, whose powers would otherwise have any number of digits
+_MOST_NODES = 64  # that show whether a number is a float
+_FLOATS = frozenset({operator.truediv, symbols.sym_float, symbols.sym_sqrt})  # give floats
+_KEEPING_FLOATS = frozenset({  # give a float if one operand is one
+    operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.neg, operator.pow, abs,
+})  # fmt: skip
 _HIGHER_ORDER = frozenset("cond while_loop scan map_impl wrap_with_set_grad_enabled".split())
 _SPECIAL = frozenset("__and__ __or__ __xor__ __lshift__ __rshift__".split())  # operators of aten with such names
 _OUTSIDE = frozenset(["from_file"])  # operators of aten that open files
@@ -105,10 +112,24 @@ def _engine(name: str) -> Any:
     return packet
 
 
+def _is_float(value: Any) -> bool:
+    """Whether an argument is a float in each run, as the calls show that compute it; what a file states about it may be untrue."""
+    waiting, seen = [value], set()
+    while waiting and len(seen) < _MOST_NODES:
+        value = waiting.pop()
+        if type(value) is float or isinstance(value, Node) and value.target in _FLOATS:
+            return True
+        if isinstance(value, Node) and value not in seen and value.target in _KEEPING_FLOATS:
+            seen.add(value)
+            waiting += value.args
+    return False
+
+
 def check_arguments(target: Any, args: tuple, keywords: dict[str, Any]) -> None:
     """Raises RuntimeError if an operator has fewer positional arguments, or not these keyword arguments."""
     count = len(args)
-    if target is operator.pow and not (count == 2 and (type(args[1]) is float or type(args[1]) is int and args[1] <= _LARGEST_EXPONENT)):
+    is_small = count == 2 and type(args[1]) is int and args[1] <= _LARGEST_EXPONENT
+    if target is operator.pow and not (is_small or count == 2 and any(map(_is_float, args))):
         raise RuntimeError(f"[export.load] expected an exponent that is a float or an int of at most {_LARGEST_EXPONENT}, got {args[1:]}")
     if target in _ROUNDING.values() and count != 1:
         raise RuntimeError(f"[export.load] expected 1 argument of {target.__name__}, got {count}")

@@ -201,7 +201,14 @@ def test_powers_in_files_are_limited(torch):
 
     check_arguments(operator.pow, (2, 8), {})
     check_arguments(operator.pow, (2, 0.5), {})
-    for args in ((2, 9), (2, True), (2, None), (2,)):
+    graph = torch.fx.Graph()
+    number = graph.placeholder("number")
+    half, more = graph.call_function(operator.truediv, (number, 2)), graph.call_function(operator.add, (number, 2))
+    for node in (number, more):
+        node.meta["val"] = 0.5  # a file may state this of an int
+    for args in ((0.9, number), (2, half), (number, graph.call_function(operator.sub, (more, half))), (half, number)):
+        check_arguments(operator.pow, args, {})
+    for args in ((2, 9), (2, True), (2, None), (2,), (2, number), (number, more), (2, graph.call_function(operator.mul, (more, more)))):
         with pytest.raises(RuntimeError, match="expected an exponent"):
             check_arguments(operator.pow, args, {})
 

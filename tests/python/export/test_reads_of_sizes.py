@@ -6,6 +6,16 @@ Each row has an example and a size at which the function continues in another wa
 
 from __future__ import annotations
 
+import copy
+import io
+import json
+import math
+import pickle
+import statistics
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
 import pytest
 
 from .test_random_sizes import guards_hold
@@ -28,6 +38,19 @@ FAILING = [
     ("x * (0.0 ** (4 - x.shape[0]))", (5, 6), (3, 6)), ("x[33]", (5, 6), (40, 6)), ("torch.ones(10 // (x.shape[0] % 57 // 56))", (5, 6), (56, 6)), ("x * (10.0 / (x.shape[0] % 57 // 56))", (5, 6), (56, 6)), ("torch.ops.aten.view.default(x, [-1, 66])", (5, 6), (33, 6)), ("torch.nn.functional.layer_norm(x, (33,))", (5, 6), (5, 33)),
 ]  # fmt: skip
 
+# Numbers of n = x.shape[0], by which the function multiplies x. They are guards, or the graph computes them.
+NUMBERS = [
+    "pickle.loads(pickle.dumps(n))", "2 if pickle.loads(pickle.dumps(n)) == 33 else 1", "2 if pickle.loads(pickle.dumps(n / 2)) == 16.5 else 1", "2 if pickle.loads(pickle.dumps(n == 33)) else 1",
+    "2 if (n.value if hasattr(n, 'value') else n) == 33 else 1", "2 if getattr(n / 2, 'value', n / 2) == 16.5 else 1", "2 if getattr(n == 33, 'value', n == 33) else 1", "copy.deepcopy([n, n / 2])[1]",
+    "torch.Tensor(n).fill_(1).sum()", "torch.Tensor(n, 2).fill_(1).sum()", "torch.Tensor(x.shape).fill_(1).sum()", "torch.Tensor(x.shape[:1]).fill_(1).sum()", "torch.FloatTensor(n).fill_(1).sum()", "torch.Tensor((n, 2)).sum()",
+    "torch.Tensor().numel() + n", "x.new(n).fill_(1).sum()", "np.sqrt(n)", "np.log(n)", "np.log2(n)", "np.exp(-n)", "np.sin(n)", "np.sqrt(n / 2)", "np.floor(n / 2)", "bool(np.isfinite(n))", "np.maximum(n, 7)", "np.add(n, 1)",
+    "torch.tensor(np.arange(n)).sum()", "torch.as_tensor(np.arange(n)).sum()", "torch.from_numpy(np.arange(n)).sum()", "torch.tensor(np.array([n]))", "torch.tensor(np.array(x.shape)).sum()", "torch.tensor(np.full(3, n)).sum()",
+    "torch.tensor(np.linspace(0, n, 5)).sum()", "int(np.pad([1], n).size)", "int(np.prod(x.shape))", "float(np.float64(n / 2))", "np.float64(0.5) * (n / 2)", "(n / 2) * np.float32(0.5)", "int((np.arange(3) * n).sum())", "float((np.arange(3) + n / 2).sum())",
+    "((2 + 0j) / n).real", "(n - (2 + 0j)).real", "((2 + 0j) * (n / 2)).real", "((n / 2) * (2 + 1j)).real", "float(Fraction(1, 3) * (n / 2))", "statistics.mean([n, 5])", "statistics.fmean([n, 4])", "n.from_bytes(b'12', 'big')", "type(n)(n)", "type(n / 2)(n / 2)",
+]  # fmt: skip
+# C code that takes ints and floats only.
+REFUSED = ["json.dumps({'n': n})", "Decimal(n)", "math.ldexp(1.0, n)", "'%*d' % (n, 3)", "int.bit_length(n)", "np.random.default_rng(n)"]
+
 
 def example(torch, size):
     return torch.arange(1.0, torch.Size(size).numel() + 1).view(*size)
@@ -39,7 +62,8 @@ def sizes_of(first, other):
 
 
 def scope_of(torch):
-    return {"torch": torch, "contiguous": torch.contiguous_format}
+    modules = {"copy": copy, "json": json, "math": math, "np": np, "pickle": pickle, "statistics": statistics}
+    return {"torch": torch, "contiguous": torch.contiguous_format, "Decimal": Decimal, "Fraction": Fraction, **modules}
 
 
 def check(torch, f, first, other) -> None:
@@ -101,3 +125,47 @@ def test_errors_that_are_caught(torch, text, first, other):
     assert f(example(torch, first)).shape == first
     call(example(torch, other))
     check(torch, f, first, other)
+
+
+@pytest.mark.parametrize("text", NUMBERS)
+def test_numbers(torch, text):
+    f = eval(f"lambda x: x * (lambda n: {text})(x.shape[0])", scope_of(torch))  # noqa: S307
+    check(torch, f, (5, 6), (33, 6))
+
+
+@pytest.mark.parametrize("text", ["torch.Tensor(n).fill_(1).sum()", "torch.Tensor(x.shape).fill_(1).sum()", "torch.FloatTensor(n, 2).fill_(1).sum()"])
+def test_tensors_of_sizes_are_computed(torch, text):
+    from teletensor.fx.experimental.proxy_tensor import make_fx
+
+    f = eval(f"lambda x: x * (lambda n: {text})(x.shape[0])", scope_of(torch))  # noqa: S307
+    graph = make_fx(f, tracing_mode="symbolic")(example(torch, (5, 6)))
+    assert not graph.shape_env.format_guards().strip()
+    for size in sizes_of((5, 6), (9, 100)):
+        torch.testing.assert_close(graph(example(torch, size)), f(example(torch, size)))
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_code_that_takes_only_ints(torch, text):
+    """An error says so."""
+    from teletensor.fx.experimental.proxy_tensor import make_fx
+
+    f = eval(f"lambda x: (lambda n: {text})(x.shape[0]) and x", scope_of(torch))  # noqa: S307
+    f(torch.ones(5))
+    with pytest.raises(TypeError):
+        make_fx(f, tracing_mode="symbolic")(torch.ones(5))
+
+
+@pytest.mark.parametrize("text", ["0.9 ** n", "2.0 ** -n", "n ** (0.5 * n / n)", "(n / 2) ** 2", "n ** 0.5", "n ** 3", "(0.5 ** (n + 1)) ** n", "0.5 ** torch.sym_float(n)"])
+def test_powers_in_files(torch, text):
+    f = eval(f"lambda x: x * (lambda n: {text})(x.shape[0])", scope_of(torch))  # noqa: S307
+
+    class Module(torch.nn.Module):
+        def forward(self, x):
+            return f(x)
+
+    program = torch.export.export(Module(), (torch.ones(5),), dynamic_shapes=({0: torch.export.Dim.AUTO},))
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    loaded = torch.export.load(io.BytesIO(file.getvalue())).module()
+    for n in (5, 2, 9, 30, 333):
+        torch.testing.assert_close(loaded(torch.ones(n)), f(torch.ones(n)))

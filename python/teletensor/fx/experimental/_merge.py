@@ -268,8 +268,8 @@ class _Merger:
         else:
             given = [self._number(list(column), where) for column in zip(*(c.operands for c in row))]
         if not any(isinstance(v, Node) for v in given):
-            return condition.value
-        return self._call("sym_not" if condition.sign == "not" else condition.sign, given, condition.value, where)
+            return condition._value
+        return self._call("sym_not" if condition.sign == "not" else condition.sign, given, condition._value, where)
 
     def _combined(self, values: tuple[int, ...]) -> tuple | None:
         """A product of two sizes, or a multiple of a size with a constant added."""
@@ -535,7 +535,7 @@ def require_choices(captures: list[Captured]) -> None:
             return
         raise StructureError("sizes are chosen, as by torch.sym_ite(), more often for some sizes than for others")
     for row in zip(*(log.choices for log in logs)):
-        if len({c.value for c in row}) == 1:
+        if len({c._value for c in row}) == 1:
             for log, condition in zip(logs, row):
                 log.guards += guards_of(condition)
     for log in logs:

@@ -251,9 +251,9 @@ for _name in (
 
 def value_of(value: Any) -> Any:
     """The number in this recording."""
-    if type(value) in (Number, RecordedFloat, SymBool):
-        return value.value
-    return value.plain() if type(value) is RecordedSize else value
+    if type(value) is SymBool:
+        return value._value
+    return value.value if type(value) is Number else value.plain() if type(value) in (RecordedSize, RecordedFloat) else value
 
 
 def operands_of(value: Any) -> list[Any]:

@@ -72,16 +72,22 @@ class RecordedSize:
     and as a SymInt.
 
     A comparison is a SymBool, whose outcome is recorded as a guard when Python needs it. A conversion to a plain number is a guard that
-    the size has this value. Calls of operators read `value` without a guard: the recording finds the expressions of their arguments.
+    the size has this value. Calls of operators read `_value` without a guard: the recording finds the expressions of their arguments.
     """
 
     __slots__ = ("_number", "log", "recipe")
+
+    __array_priority__ = 0  # a number of numpy leaves operations to this class, an array does not
+
+    def __new__(cls, value: Any = 0, *origin: Any) -> Any:
+        """A size; an int of Python for type(n)(value), as libraries call it."""
+        return object.__new__(cls) if origin else int(value)
 
     def __init__(self, value: int, recipe: tuple, log: SizeLog) -> None:
         self._number, self.recipe, self.log = value, recipe, log
 
     @property
-    def value(self) -> int:
+    def _value(self) -> int:
         """The value, for functions in C."""
         self.log.reads[id(self)] = self
         return self._number
@@ -154,6 +160,11 @@ class RecordedSize:
     def __complex__(self) -> complex:
         return complex(self._specialised())
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return _array(self._specialised(), dtype, copy)
+
+    from_bytes = staticmethod(int.from_bytes)
+
     def __divmod__(self, other: Any) -> Any:
         return NotImplemented if _is_unbacked(other) else (self // other, self % other)
 
@@ -205,7 +216,7 @@ class RecordedSize:
         return True
 
     def __reduce__(self) -> tuple:
-        return int, (self._number,)
+        return int, (self._specialised(),)
 
     def __copy__(self) -> RecordedSize:
         return self
@@ -241,8 +252,14 @@ class RecordedFloat:
     cannot read the value otherwise without a guard that it is the same in all runs.
     """
 
+    __array_priority__ = 0  # a number of numpy leaves operations to this class, an array does not
+
+    def __new__(cls, value: Any = 0.0, *origin: Any) -> Any:
+        """A float of sizes; a float of Python for type(f)(value), as libraries call it."""
+        return object.__new__(cls) if origin else float(value)
+
     def __init__(self, value: float, recipe: tuple, log: SizeLog) -> None:
-        self.value, self.recipe, self.log = value, recipe, log
+        self._value, self.recipe, self.log = value, recipe, log
 
     @staticmethod
     def of(log: SizeLog, kind: str, *operands: Any) -> Any:
@@ -262,7 +279,7 @@ class RecordedFloat:
 
     def plain(self) -> float:
         """The value, without a guard."""
-        return self.value
+        return self._value
 
     def as_float(self) -> RecordedFloat:
         """torch.sym_float(self)."""
@@ -277,11 +294,11 @@ class RecordedFloat:
         return _chosen(self.log, condition, t, f)
 
     def _specialised(self) -> float:
-        self.log.add_guard(Guard("constant", self.value, 0, True, f"{text_of(self)} == {self.value}", (self, self.value)))
-        return self.value
+        self.log.add_guard(Guard("constant", self._value, 0, True, f"{text_of(self)} == {self._value}", (self, self._value)))
+        return self._value
 
     def _whole(self, kind: str, function: Callable) -> RecordedSize:
-        return RecordedSize.of(function(self.value), (kind, self), self.log)
+        return RecordedSize.of(function(self._value), (kind, self), self.log)
 
     def __round__(self, *digits: Any) -> Any:
         return round(self._specialised(), *digits) if digits and digits[0] is not None else self._whole("round", round)
@@ -307,6 +324,9 @@ class RecordedFloat:
 
     def __int__(self) -> int:
         return int(self.__trunc__())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return _array(self._specialised(), dtype, copy)
 
     def __bool__(self) -> bool:
         return self.compared("!=", 0.0)
@@ -336,7 +356,7 @@ class RecordedFloat:
         return format(self._specialised(), spec)
 
     def __reduce__(self) -> tuple:
-        return float, (self.value,)
+        return float, (self._specialised(),)
 
     def __copy__(self) -> RecordedFloat:
         return self
@@ -363,12 +383,27 @@ def _float_result(log: SizeLog, kind: str, a: Any, b: Any) -> Any:
     """The float that an operation of numbers gives, one of which is a RecordedSize or RecordedFloat."""
     if _is_unbacked(a) or _is_unbacked(b):
         return NotImplemented
-    numbers = [int(v) if type(v) is bool else v for v in (a, b)]
-    if any(type(v) not in (int, float, RecordedSize, RecordedFloat) for v in numbers):
-        return NotImplemented
-    if not (kind == "/" and all(type(v) in (int, RecordedSize) for v in numbers)):
-        numbers = [v.as_float() if type(v) is RecordedSize else float(v) if type(v) is int else v for v in numbers]
-    return RecordedFloat.of(log, kind, *numbers)
+    operands = [_as_python(v) for v in (a, b)]
+    if any(type(v) not in (int, float, RecordedSize, RecordedFloat) for v in operands):  # a complex number, for example
+        return FLOAT_OPERATIONS[kind](*map(_plain, operands)) if all(map(_is_number, operands)) else NotImplemented
+    if not (kind == "/" and all(type(v) in (int, RecordedSize) for v in operands)):
+        operands = [v.as_float() if type(v) is RecordedSize else float(v) if type(v) is int else v for v in operands]
+    return RecordedFloat.of(log, kind, *operands)
+
+
+def _as_python(value: Any) -> Any:
+    """An int or float of numpy, or a bool, as one of Python; any other value itself."""
+    if type(value) in (RecordedSize, RecordedFloat) or not isinstance(value, (float, numbers.Integral)):
+        return value
+    return float(value) if isinstance(value, float) else int(value)
+
+
+def _array(value: float, dtype: Any, copy: bool | None) -> Any:
+    import numpy  # not loaded with the package
+
+    if copy is False:
+        raise ValueError("Unable to avoid copy while creating an array as requested.")
+    return numpy.array(value, dtype)
 
 
 def _log_division(log: SizeLog, made: Any) -> None:
@@ -414,7 +449,7 @@ def _chosen(log: SizeLog, condition: SymBool, t: Any, f: Any) -> Any:
     if not all(type(v) in (int, RecordedSize) for v in (t, f, *compared)):
         return t if condition else f
     log.choices.append(condition)
-    return RecordedSize.of(value_of(t if condition.value else f), ("sym_ite", condition, t, f), log)
+    return RecordedSize.of(value_of(t if condition._value else f), ("sym_ite", condition, t, f), log)
 
 
 # ---- Calls
@@ -504,7 +539,7 @@ CHOICES = frozenset({"sym_ite", "sym_max", "sym_min"})  # kinds of sizes that ar
 
 def _is_number(value: Any) -> bool:
     """Whether Python computes with a value and an int: also a complex number, a Fraction, and one of numpy."""
-    return type(value) in (int, float, RecordedSize) or isinstance(value, numbers.Number)
+    return type(value) in (int, float, RecordedSize, RecordedFloat) or isinstance(value, numbers.Number)
 
 
 def _computed(function: Callable, *operands: Any) -> Any:
@@ -549,7 +584,7 @@ def require_arguments(log: SizeLog, arguments: Any, found: set[int] | None = Non
 
 def value_of(value: Any) -> Any:
     """The number or bool, without a guard."""
-    return value.plain() if isinstance(value, RecordedSize) else value.value if type(value) in (SymBool, RecordedFloat) else value
+    return value.plain() if isinstance(value, RecordedSize) else value._value if type(value) in (SymBool, RecordedFloat) else value
 
 
 def guard_of(relation: str, left: Any, right: Any, outcome: bool) -> Guard:
@@ -560,7 +595,7 @@ def guard_of(relation: str, left: Any, right: Any, outcome: bool) -> Guard:
 
 def guards_of(condition: SymBool) -> list[Guard]:
     """Guards that all comparisons of a bool have their outcomes."""
-    return [guard_of(c.sign, *c.operands, c.value) for c in condition.comparisons()]
+    return [guard_of(c.sign, *c.operands, c._value) for c in condition.comparisons()]
 
 
 def operands_of(size: RecordedSize) -> list[Any]:
@@ -680,7 +715,7 @@ def bounds_of(column: tuple[Any, ...], of_ints: Callable[[tuple[Any, ...]], Inte
         return of_ints(column) if type(values[0]) is int else (values[0], values[0]) if values[0] == values[0] else _EVERYTHING
     operands = [bounds_of(part, of_ints) for part in zip(*(v.recipe[1:] for v in column))]
     if all(low == high for low, high in operands):  # the same in all runs
-        return first.value, first.value
+        return first._value, first._value
     low, high = _interval(first.recipe[0], *operands)
     return math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
 

@@ -309,30 +309,34 @@ class Family:
         if len({len(log) for log in logs}) != 1:
             return
         for i, condition in enumerate(logs[0]):
-            if any(c.recording.log.choices[i].value is not condition.value for c in captures):
+            if any(c.recording.log.choices[i]._value is not condition._value for c in captures):
                 continue
             row = [c.recording.log.choices[i] for c in captures]
             tried = 0
             for point in _small_points(symbols, condition):
-                if tried == 4 or _outcome(row, points, point) is condition.value:
+                if tried == 4 or _outcome(row, points, point) is condition._value:
                     continue
                 tried += 1
                 made = self._compatible(symbols, point)
                 if made is not None and len(made.recording.log.choices) == len(logs[0]):
                     captures.append(made)
                     points.append(point)
-                    if made.recording.log.choices[i].value is not condition.value:
+                    if made.recording.log.choices[i]._value is not condition._value:
                         break
                     row.append(made.recording.log.choices[i])
 
     def _has_constants_of_sizes(self, captures: list[Captured]) -> bool:
-        """Whether a constant tensor contains sizes: it has other values at other points, and the same ones in two recordings at one."""
+        """Whether a constant tensor contains sizes: it has other values at other points, and the same ones in two recordings at one, or
+        it has other sizes or another dtype at other points."""
         rows = list(zip(*([getattr(c.recording.root, n.target) for n in c.recording.graph.nodes if n.op == "get_attr"] for c in captures)))
         again = [getattr(self.first.recording.root, n.target) for n in self.first.recording.graph.nodes if n.op == "get_attr"]
         if len(again) != len(rows):
             return False
         tensors = [(a, row) for a, row in zip(again, rows) if isinstance(a, Tensor) and all(isinstance(v, Tensor) for v in row)]
-        return any(same_tensor(a, row[0]) and not all(same_tensor(row[0], v) for v in row[1:]) for a, row in tensors)
+        kinds = [{(tuple(Tensor.size(v)), v.dtype) for v in (a, *row)} for a, row in tensors]
+        return any(len(kind) > 1 for kind in kinds) or any(
+            same_tensor(a, row[0]) and not all(same_tensor(row[0], v) for v in row[1:]) for a, row in tensors
+        )
 
     def _may_differ(self, symbol: Symbol) -> bool:
         """Whether the function permits another size of the symbol, and notices each read of it."""

@@ -297,7 +297,7 @@ def guarding_hint_or_throw(a: Any) -> Any:
 def _hint(a: Any) -> Any:
     if type(a) is SymInt:
         return peek_symbolic_int(a)
-    return a.value if type(a) in (SymFloat, SymBool) else a.plain() if hasattr(a, "plain") else a
+    return a.value if type(a) is SymFloat else a._value if type(a) is SymBool else a.plain() if hasattr(a, "plain") else a
 
 
 def optimization_hint(a: Any, fallback: int | None = None) -> int:
@@ -340,7 +340,7 @@ def _sources(number: Any) -> Iterator[Any]:
             for operand in comparison.operands:
                 yield from _sources(operand)
     elif _has_recipe(number):
-        if number.recipe[0] in ("size", "input", "item"):
+        if number.recipe[0] in ("size", "stride", "offset", "input", "item"):
             yield number
         else:
             for operand in number.recipe[1:]:
