@@ -103,6 +103,66 @@ def test_parts_of_a_batch_with_label_smoothing(torch, reduction, weighted, kind)
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-4, atol=1e-6)
 
 
+def linear_losses(torch, x, linear_weight, target, **settings):
+    """The loss of the whole and that in parts: numbers, or the type and text of the error."""
+    found = []
+    for options in (None, torch.nn.LinearCrossEntropyOptions(batch_chunk_size=4)):
+        try:
+            loss = torch.nn.functional.linear_cross_entropy(x, linear_weight, target, options=options, **settings)
+            found.append((loss.shape, loss.dtype, loss.tolist()))
+        except (ValueError, RuntimeError, IndexError) as error:
+            found.append((type(error), str(error)))
+    return found
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_parts_of_a_batch_refuse_what_the_whole_does(torch, smoothing, reduction):
+    x, weight, target, settings = torch.ones(8, 5), torch.eye(7, 5), torch.zeros(12, dtype=torch.int64), {}
+    settings |= {"label_smoothing": smoothing, "reduction": reduction}
+    for wrong in (target, target[:4], target[0], target[:8, None].expand(8, 2), torch.ones(8, 6), torch.ones(12, 7)):
+        whole, parts = linear_losses(torch, x, weight, wrong, **settings)
+        assert whole == parts and issubclass(whole[0], (ValueError, RuntimeError)), (whole, parts)
+    whole, parts = linear_losses(torch, x[:0], weight, target[:0], **settings)
+    assert str(whole) == str(parts) and len(whole) == 3  # nan is not equal to itself
+    byte = torch.zeros(8, dtype=torch.uint8)
+    whole, parts = linear_losses(torch, x, weight, byte, weight=torch.arange(1.0, 8.0), **settings)
+    assert whole[:2] == parts[:2]
+    np.testing.assert_allclose(parts[2], whole[2], rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_parts_of_a_batch_of_16_bits_are_added_up_in_float32(torch, dtype, reduction):
+    dtype = getattr(torch, dtype)
+    torch.manual_seed(0)
+    x, target = torch.randn(2048, 16), torch.randint(0, 32, (2048,))
+    weight, bias = torch.randn(32, 16) * 0.3, torch.randn(32) * 0.1
+
+    def gradients(dtype, rows):
+        w, b = weight.to(dtype).requires_grad_(), bias.to(dtype).requires_grad_()
+        options = torch.nn.LinearCrossEntropyOptions(batch_chunk_size=rows) if rows else None
+        settings = {"linear_bias": b, "reduction": reduction, "options": options}
+        loss = torch.nn.functional.linear_cross_entropy(x.to(dtype), w, target, **settings)
+        assert loss.dtype == dtype
+        (loss / (1 if reduction == "mean" else 2048)).backward()
+        return [t.detach().double().numpy() for t in (loss, w.grad, b.grad)]
+
+    want, whole = gradients(torch.float64, 0), gradients(dtype, 0)
+    for rows in (8, 64):
+        for got, of_whole, exact in zip(gradients(dtype, rows), whole, want):
+            error, allowed = np.linalg.norm(got - exact), np.linalg.norm(of_whole - exact)
+            assert error <= 1.5 * allowed + 2e-3 * np.linalg.norm(exact)
+
+
+def test_the_mean_of_parts_does_not_overflow(torch):
+    x, target = torch.zeros(16384, 2, dtype=torch.float16), torch.zeros(16384, dtype=torch.int64)
+    weight, bias = torch.zeros(2, 2, dtype=torch.float16), torch.tensor([0.0, 20.0], dtype=torch.float16)
+    options = torch.nn.LinearCrossEntropyOptions(batch_chunk_size=8192)  # whose losses are 163840
+    loss = torch.nn.functional.linear_cross_entropy(x, weight, target, linear_bias=bias, options=options)
+    assert loss.item() == 20
+
+
 @pytest.mark.parametrize(
     "target, options, error, message",
     [

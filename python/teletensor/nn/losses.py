@@ -205,7 +205,7 @@ def linear_cross_entropy(
     logits_shape = (*input.shape[:-1], *sizes)
     if ignore_index is not None and tuple(target.shape) == logits_shape:
         raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
-    if options is not None and chunks.applies(linear_weight, target) and input.dim() == 2:
+    if options is not None and chunks.applies(input, linear_weight, target):
         return chunks.in_parts(
             linear_cross_entropy, input, linear_weight, target, linear_bias, weight, reduction, ignore_index,
             label_smoothing, options,
