@@ -160,6 +160,22 @@ void set_scope(const Instruction& instruction) {
   scope.first_result = instruction.results.empty() ? 0 : instruction.results[0];
 }
 
+void begin(const Instruction& instruction, SlotTable& slots) {
+  CallScope& scope = CallScope::current();
+  scope.activity.begin_instruction(instruction.op->id, instruction.site);
+  if (scope.observes_kernels()) [[unlikely]]
+    scope.before_instruction(slots, *instruction.op, instruction.count, instruction.site);
+}
+
+// Executes a call whose arguments have no errors. Returns its error, or null.
+PoisonRef execute(const Instruction& instruction, Args args, Call* call) {
+  instruction.op->check_args(args);
+  set_scope(instruction);
+  call->op = instruction.op;
+  call->args = args;
+  return try_dispatch(*call, instruction.site);
+}
+
 // Poisons every name whose storage the failed kernel may have partly written.
 void poison_partial_writes(SlotTable& slots, const PoisonRef& poison) {
   const PartialWrites::Storages written = PartialWrites::take();
@@ -250,10 +266,7 @@ PoisonRef Executor::check_room(const Instruction& instruction, Args args, const 
 void Executor::run_one(const Instruction& instruction, SlotTable& slots) {
   const Op& op = *instruction.op;
   const bool into = (instruction.flags & Instruction::kInto) != 0;
-  CallScope& scope = CallScope::current();
-  scope.activity.begin_instruction(op.id, instruction.site);
-  if (scope.observes_kernels()) [[unlikely]]
-    scope.before_instruction(slots, op, instruction.count, instruction.site);
+  begin(instruction, slots);
   if (!std::exchange(resumed_, false)) release(instruction, slots);
   ResolvedArgs resolved(instruction, slots);
   if (op.num_outputs >= 0) check_count(instruction, static_cast<size_t>(op.num_outputs));
@@ -271,15 +284,10 @@ void Executor::run_one(const Instruction& instruction, SlotTable& slots) {
   const bool is_large = instruction.results.size() * SlotTable::kTensorBytes > kHostRoomThreshold;
   if ((!has_host_room_ || is_large) && !poison) [[unlikely]]
     poison = check_room(instruction, resolved.args(), slots);
-  if (!poison) op.check_args(resolved.args());
   if (!poison) [[likely]] {
-    set_scope(instruction);
-    call.op = &op;
-    call.args = resolved.args();
     call.into = into;
-    poison = try_dispatch(call, instruction.site);
-    if (poison && is_chain && instruction.results.size() > 1 && !cancel_requested() && run_steps(instruction, slots))
-        [[unlikely]]
+    poison = execute(instruction, resolved.args(), &call);
+    if (poison && is_chain && instruction.results.size() > 1 && run_steps(instruction, slots)) [[unlikely]]
       return;
     stats_.failed += poison != nullptr;
   } else {
@@ -322,8 +330,7 @@ bool Executor::run_steps(const Instruction& chain, SlotTable& slots) {
   size_t results = 0;
   for (size_t i = 0; i < count; ++i) results += is_result(i);
   if (results != chain.results.size() || absl::c_linear_search(inputs, Slot{0}) ||
-      absl::c_any_of(steps, [](const CodedStep& step) { return step.op->is_random; }) ||
-      slots.limit() - slots.size() < count) {
+      absl::c_any_of(steps, [](const CodedStep& step) { return step.op->is_random; }) || cancel_requested()) {
     return false;
   }
   std::vector<bool> is_poisoned(count), is_wanted(count);
@@ -348,43 +355,59 @@ bool Executor::run_steps(const Instruction& chain, SlotTable& slots) {
       if (is_step) is_wanted[from] = true;
     });
   }
-  std::vector<Slot> names(count);
-  Slot temporary = Slot{1} << 63;
+  // Not in the table, where a client's names are.
+  std::vector<SlotValue> values(count);
+  const auto value_of = [&](bool is_step, size_t from) -> const SlotValue& {
+    return is_step ? values[from] : *slots.find(inputs[from]);
+  };
   size_t result = 0;
   stats_.instructions += chain.count;
   for (size_t i = 0; i < count; ++i) {
-    if (is_result(i)) {
-      names[i] = chain.results[result++];
-    } else {
-      while (slots.find(temporary) != nullptr) ++temporary;
-      names[i] = temporary++;
-    }
-    if (is_poisoned[i]) {
-      PoisonRef poison;  // that of the first argument that has one
-      visit_tensors(i, [&](size_t, bool is_step, size_t from) {
-        const SlotValue* value = slots.find(is_step ? names[from] : inputs[from]);
-        if (value != nullptr && value->poison && !poison) poison = value->poison;
+    absl::InlinedVector<Arg, 4> args = steps[i].args;
+    absl::InlinedVector<Tensor, 4> used;  // by `args`
+    PoisonRef poison;                     // that of the first argument that has one
+    if (is_poisoned[i] || is_wanted[i]) {
+      visit_tensors(i, [&](size_t a, bool is_step, size_t from) {
+        const SlotValue& value = value_of(is_step, from);
+        if (value.poison && !poison) poison = value.poison;
+        used.push_back(value.tensor);
+        args[a] = Arg(value.tensor.get());
       });
-      slots.put(names[i], {Tensor(), std::move(poison)});
-    } else if (is_wanted[i]) {
-      absl::InlinedVector<Arg, 4> args = steps[i].args;
-      visit_tensors(
-          i, [&](size_t a, bool is_step, size_t from) { args[a] = slot_arg(is_step ? names[from] : inputs[from]); });
-      Instruction call = chain;
-      call.op = steps[i].op;
-      call.args = args;
-      call.results = {&names[i], 1};
-      call.release = {};
-      call.count = 0;
-      call.site = steps[i].site;
-      run_one(call, slots);
     }
+    if (is_poisoned[i])
+      values[i].poison = std::move(poison);
+    else if (is_wanted[i])
+      values[i] = run_step(steps[i], chain, args, std::move(poison), slots);
+    if (is_result(i)) slots.put(chain.results[result++], values[i]);
     for (size_t done = 0; done <= i; ++done) {
-      if (last_use[done] == i) slots.release(names[done]);
+      if (last_use[done] == i) values[done] = {};
     }
     has_host_room_ = has_room(slots);
   }
   return true;
+}
+
+// Computes the result of a step of `chain`. `poison` is the error of its arguments, or null.
+SlotValue Executor::run_step(const CodedStep& step, const Instruction& chain, Args args, PoisonRef poison,
+                             SlotTable& slots) {
+  Instruction instruction = chain;
+  instruction.op = step.op;
+  instruction.site = step.site;
+  instruction.results = {&step.result, 1};
+  instruction.count = 0;
+  begin(instruction, slots);
+  if (!has_host_room_ && !poison) poison = check_room(instruction, args, slots);
+  Call call;
+  if (!poison) {
+    poison = execute(instruction, args, &call);
+    stats_.failed += poison != nullptr;
+    if (poison) poison_partial_writes(slots, poison);
+  } else {
+    CallScope::current().on_skipped(*step.op, args, Error(poison->kind, poison->message), step.site);
+  }
+  if (poison) return {Tensor(), std::move(poison)};
+  check_count(instruction, call.outputs.size());
+  return {std::move(call.outputs[0]), nullptr};
 }
 
 }  // namespace tt

@@ -12,6 +12,8 @@
 
 namespace tt {
 
+struct CodedStep;
+
 // An error in the program itself, as opposed to a failed operation: an unknown slot, a name in use, a wrong argument
 // kind. The instruction was not executed; earlier instructions keep their effects. Indicates a faulty or hostile
 // sender.
@@ -35,8 +37,9 @@ class Executor {
   // Suspension that the next instruction waits for: call again with the same arguments when it is ready, or call
   // clear().
   // A failed operation poisons its results, and execution continues. Of a chain of pointwise calls, the results are
-  // poisoned that depend on what has failed. Tensors that it should have changed in place are
-  // withheld (SlotTable). Throws ProgramFault, also if bookkeeping keeps growing beyond the account's limit.
+  // poisoned that depend on what has failed; all results of a chain that draws random numbers. Tensors that it should
+  // have changed in place are withheld (SlotTable). Throws ProgramFault, also if bookkeeping keeps growing beyond the
+  // account's limit.
   std::shared_ptr<Suspension> run(const Program& program, SlotTable& slots, size_t count = kAll);
   const ExecutorStats& stats() const { return stats_; }
   // For a session that another process has begun.
@@ -54,6 +57,7 @@ class Executor {
  private:
   void run_one(const Instruction& instruction, SlotTable& slots);
   bool run_steps(const Instruction& chain, SlotTable& slots);
+  SlotValue run_step(const CodedStep& step, const Instruction& chain, Args args, PoisonRef poison, SlotTable& slots);
   bool has_room(const SlotTable& slots) const;
   PoisonRef check_room(const Instruction& instruction, Args args, const SlotTable& slots);
 

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "engine/device/cancellation.h"
 #include "engine/device/devices.h"
 #include "engine/dispatch/dispatcher.h"
 #include "engine/program/chain_code.h"
@@ -81,7 +82,7 @@ TEST_F(ExecutorTest, ReleasesBeforeTheInstructionRuns) {
 }
 
 // A chain over the names 1, `second` and 2: 20 = tanh(1), 21 = 20 + 2, 22 = (20 + second) + 21.
-void add_chain(Frame* frame, Slot second) {
+void add_chain(Frame* frame, Slot second, const std::vector<Slot>& results = {20, 21, 22}) {
   const Op &add = *find_op(op_id::kAdd), &tanh = *find_op(op_id::kTanh);
   ChainWriter writer;
   writer.begin_step(tanh, 5, 20, 1, /*kept=*/true);
@@ -100,7 +101,7 @@ void add_chain(Frame* frame, Slot second) {
   inputs.kind = Arg::Kind::kSlots;
   inputs.size = 3;
   inputs.slots = names;
-  frame->program.add(*find_op(op_id::kPointwiseChain), {inputs, Arg(writer.code())}, {20, 21, 22}, {}).count = 4;
+  frame->program.add(*find_op(op_id::kPointwiseChain), {inputs, Arg(writer.code())}, results, {}).count = 4;
 }
 
 TEST_F(ExecutorTest, ResultsOfAChainHaveTheErrorsOfWhatTheyDependOn) {
@@ -125,6 +126,31 @@ TEST_F(ExecutorTest, AStepOfAChainThatFailsPoisonsItsDependents) {
   EXPECT_EQ(slots.size(), 3u + 3u);
   EXPECT_EQ(executor.stats().instructions, 4u);
   EXPECT_EQ(executor.stats().failed, 1u);
+}
+
+TEST_F(ExecutorTest, StepsOfAChainNeedNoNames) {
+  constexpr Slot kLarge = Slot{1} << 63;
+  slots.put(kLarge, {filled({3}, 5), nullptr});
+  slots.set_limit(slots.size() + 3);
+  add_chain(&frame, 9, {20, kLarge + 1, kLarge + 2});
+  run();
+  EXPECT_FLOAT_EQ(value(20), std::tanh(1.0F));
+  EXPECT_FLOAT_EQ(value(kLarge + 1), std::tanh(1.0F) + 2);
+  ASSERT_NE(poison(kLarge + 2), nullptr);
+  EXPECT_EQ(value(kLarge), 5);
+  EXPECT_EQ(slots.size(), 4u + 3u);
+}
+
+TEST_F(ExecutorTest, StepsOfAChainAreNotExecutedInACancelledFrame) {
+  frame.add({slot(1), slot(9)}, {3});
+  run();
+  frame.program.clear();
+  Cancellation cancellation;
+  cancellation.request(CancelReason::kClient);
+  const CancellationScope cancelled(&cancellation);
+  add_chain(&frame, 3);
+  run();
+  for (Slot name : {20, 21, 22}) EXPECT_EQ(poison(name), poison(3)) << name;
 }
 
 TEST_F(ExecutorTest, FailurePoisonsDependents) {
