@@ -125,8 +125,19 @@ void Storage::allocate(Allocator& allocator, Stream* stream) {
       over_budget(*account, device_, bytes_);
     }
   }
-  try {
+  const auto allocate = [&] {
     data_ = allocator.allocate(bytes_, {stream, account ? account->tenant() : kNoTenant, &account, scope.site});
+  };
+  try {
+    try {
+      allocate();
+    } catch (const Error& e) {
+      if (!account || e.kind() != ErrorKind::kOutOfMemory) throw;
+      const uint64_t before = allocator.stats().all.allocated.now;
+      Devices::instance().forget(account->tenant());
+      if (allocator.stats().all.allocated.now >= before) throw;
+      allocate();
+    }
   } catch (Error& e) {
     if (!account) throw;
     if (history) history->out_of_memory(bytes_, device_, scope.site);

@@ -6,6 +6,7 @@
 #include "kernels/common/out_variant.h"
 #include "kernels/cpu/blas/onednn.h"
 #include "kernels/cpu/blas/openblas_core.h"
+#include "kernels/cpu/blas/packed_weights.h"
 #include "kernels/cpu/fft/fft.h"
 #include "kernels/cpu/iteration/chain.h"
 #include "kernels/cpu/iteration/copy.h"
@@ -33,6 +34,7 @@ void register_backend(Dispatcher& dispatcher) {
   dispatcher.set(op_id::kAssign, Key::kCPU, &assign);
   dispatcher.set(op_id::kClone, Key::kCPU, &clone);
   Devices::instance().add_cache([](uint64_t tenant) {
+    forget_packed(tenant);
     forget_primitives(tenant);
     if (tenant == kNoTenant) forget_fft_plans();  // a few MiB for all tenants together
   });

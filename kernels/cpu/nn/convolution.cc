@@ -91,10 +91,11 @@ Tensor lay_out(const Tensor& t, const memory::desc& wanted, int threads) {
 }
 
 // Like lay_out(), for contiguous weights. The copy is cached if the weights were used before and have not changed
-// since, or if `keep`.
+// since, or at once if `keep` and there is room.
 Tensor lay_out_weights(const Tensor& w, SizesView sizes, const memory::desc& wanted, int threads, bool keep) {
   const memory::desc plain = plain_desc(sizes, w.dtype());
-  return wanted == plain ? w : packed(w, plain, wanted, threads, used_before(w, wanted) || keep);
+  if (wanted == plain) return w;
+  return packed(w, plain, wanted, threads, used_before(w, wanted) || (keep && has_room_for_copy(w, wanted)));
 }
 
 // Buffer for a primitive's result in `t`. finish() copies it if the primitive uses another layout.
@@ -235,8 +236,8 @@ void onednn_convolution(const Tensor& x, const Tensor& w, const Tensor& bias, co
     return prepared_primitive(dnnl::convolution_forward(pd), pd, std::move(arguments));
   });
   // Weights of a call without gradients are used again more often than written, and a Program of a new process would
-  // otherwise lay them out a second time.
-  const bool keep = !InstructionGrad::is_enabled();
+  // otherwise lay them out a second time. Other sessions may write to shared ones, which no copy is kept of.
+  const bool keep = !InstructionGrad::is_enabled() && !w->storage->is_shared();
   const Tensor weights = lay_out_weights(w, c.w, use.desc(DNNL_ARG_WEIGHTS), threads, keep);
   use.set(DNNL_ARG_WEIGHTS, weights.data());
   if (bias) use.set(DNNL_ARG_BIAS, bias.data());
