@@ -160,7 +160,7 @@ bool Windows::is_paused() {
   ++frame_;
   if (compiler_->at_once()) return false;
   if (!uncharged_.empty()) charge_compiled();
-  ++frames_;
+  frames_ = std::min(frames_ + 1, 4 * kFramesBeforePause);
   if (is_paused_ ? balance_ > 0 : frames_ > kFramesBeforePause) {
     is_paused_ = balance_ <= 0;
     frames_ = 0;
