@@ -77,7 +77,7 @@ Program optimised(Program program, absl::Span<const TensorMeta* const> metas) {
     fuse_convolutions(&program, types);
     program = keep_channels_last(program, ProgramTypes(program, metas, kRecords), metas, /*exact=*/true);
   }
-  remove_identities(&program, ProgramTypes(program, metas, kRecords));
+  remove_identities(&program, ProgramTypes(program, metas, kRecords), /*keeps_errors=*/true);
   remove_unused(&program);
   const Program single = program;
   fuse_regions(&program, ProgramTypes(program, metas, kRecords));

@@ -26,6 +26,12 @@ Slot slot_of(const Arg& arg) { return arg.kind == Arg::Kind::kSlot ? arg.slot : 
 
 bool is_number(const Arg& arg, double value) { return arg.is_real_number() && arg.to_double() == value; }
 
+size_t num_tensors(const Instruction& call) {
+  size_t count = 0;
+  for (const Arg& arg : call.args) count += names_in(arg).size();
+  return count;
+}
+
 // The tensor of a call with a tensor and a number for which `is_neutral` is true, in either order; 0 if there is none.
 template <typename IsNeutral>
 Slot beside(const Instruction& call, IsNeutral is_neutral) {
@@ -36,7 +42,7 @@ Slot beside(const Instruction& call, IsNeutral is_neutral) {
 
 class Identities {
  public:
-  explicit Identities(const ProgramTypes& types) : types_(types) {}
+  Identities(const ProgramTypes& types, bool keeps_errors) : types_(types), keeps_errors_(keeps_errors) {}
 
   // The earlier name with the bits of the only result of the call; 0 if there is none.
   Slot find(const Instruction& call) const {
@@ -75,8 +81,8 @@ class Identities {
     if (call.results.size() != 1) return;
     const Slot result = call.results[0];
     definitions_[result] = call;
-    if (has_absolute_offset(call)) {
-      absolute_.insert(result);
+    if (is_untracked(call)) {
+      untracked_.insert(result);
     } else if (is_tracked_view(call)) {
       views_.try_emplace(geometry(result), result);
     }
@@ -95,15 +101,17 @@ class Identities {
     return from.dtype == to.dtype && from.sizes == to.sizes && from.strides == to.strides && from.device == to.device;
   }
 
-  // Whether the call's offset does not follow from that of its argument, which may be another one in the next run.
-  bool has_absolute_offset(const Instruction& call) const {
-    return call.op->id == op_id::kAsStrided ||
-           (call.op->is_view && !call.args.empty() && absolute_.contains(slot_of(call.args[0])));
+  // Whether the call's offset does not follow from that of its argument, which may be another one in the next run, or
+  // its errors not from those of its argument.
+  bool is_untracked(const Instruction& call) const {
+    if (call.op->id == op_id::kAsStrided) return true;
+    if (!call.op->is_view || call.args.empty()) return false;
+    return (keeps_errors_ && num_tensors(call) > 1) || untracked_.contains(slot_of(call.args[0]));
   }
   // Whether the result is a view of another name, and its geometry says which elements it has.
   bool is_tracked_view(const Instruction& call) const {
     return call.op->is_view && call.results.size() == 1 && !types_.of(call.results[0]).requires_grad &&
-           types_.base_of(call.results[0]) != call.results[0] && !has_absolute_offset(call);
+           types_.base_of(call.results[0]) != call.results[0] && !is_untracked(call);
   }
 
   static bool is_reshape(const Instruction& call) {
@@ -145,7 +153,9 @@ class Identities {
       }
       case op_id::kMaximum:
       case op_id::kMinimum: return slot_of(arg_of(call, 0)) == slot_of(arg_of(call, 1)) ? slot_of(arg_of(call, 0)) : 0;
-      case op_id::kWhere: return slot_of(arg_of(call, 1)) == slot_of(arg_of(call, 2)) ? slot_of(arg_of(call, 1)) : 0;
+      case op_id::kWhere:
+        if (keeps_errors_) return 0;  // those of the condition
+        return slot_of(arg_of(call, 1)) == slot_of(arg_of(call, 2)) ? slot_of(arg_of(call, 1)) : 0;
       case op_id::kDropout:
         return is_number(arg_of(call, 1), 0) || !arg_of(call, 2).to_bool() ? slot_of(arg_of(call, 0)) : 0;
       case op_id::kClone:
@@ -162,14 +172,15 @@ class Identities {
   }
 
   const ProgramTypes& types_;
+  const bool keeps_errors_;
   absl::flat_hash_map<Slot, Instruction> definitions_;  // by result, with the names that are left
   absl::flat_hash_map<Geometry, Slot> views_;           // the first name of a geometry
-  absl::flat_hash_set<Slot> absolute_;                  // results of as_strided, and views of them
+  absl::flat_hash_set<Slot> untracked_;                 // results of as_strided and the like, and views of them
 };
 
 }  // namespace
 
-void remove_identities(Program* program, const ProgramTypes& types) {
+void remove_identities(Program* program, const ProgramTypes& types, bool keeps_errors) {
   if (writes_in_place(*program)) return;
   const absl::flat_hash_set<Slot> shared = names_shared_with_outputs(*program);
   absl::flat_hash_map<Slot, Slot> same;
@@ -177,7 +188,7 @@ void remove_identities(Program* program, const ProgramTypes& types) {
     const auto found = same.find(slot);
     return found == same.end() ? slot : found->second;
   };
-  Identities identities(types);
+  Identities identities(types, keeps_errors);
   std::vector<Instruction> kept;
   for (Instruction call : program->instructions()) {
     if (!same.empty()) call.args = renamed_args(call.args, name_of, &program->memory());

@@ -13,8 +13,10 @@ namespace tt {
 
 // Replaces results that have the dtype, sizes, layout and values of another one; a view with the geometry of an earlier
 // view of the same storage is one. Lets reshapes of reshapes read the first one's argument. Keeps outputs of the
-// Program, because a caller may write to them. `types` are those of `program`, whose names are defined once. Leaves a
-// Program unchanged that writes in place (writes_in_place()). Call remove_unused() afterwards, which sets the releases.
-void remove_identities(Program* program, const ProgramTypes& types);
+// Program, because a caller may write to them. If `keeps_errors`, keeps calls with another tensor, such as the
+// condition of where(c, x, x), whose error would be lost. `types` are those of `program`, whose names are defined once.
+// Leaves a Program unchanged that writes in place (writes_in_place()). Call remove_unused() afterwards, which sets the
+// releases.
+void remove_identities(Program* program, const ProgramTypes& types, bool keeps_errors = false);
 
 }  // namespace tt

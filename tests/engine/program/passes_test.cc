@@ -885,6 +885,20 @@ TEST_F(FoldConstants, HasLimitsAndLeavesErrorsToRuns) {
   EXPECT_EQ(folded(failing, Inputs(1, {2})), to_string(failing));
 }
 
+TEST(RemoveIdentities, KeepsTheErrorsOfConditions) {
+  Program program;
+  add(&program, "gt", {slot(2), Arg(0.0)}, {3});
+  add(&program, "where", {slot(3), slot(1), slot(1)}, {4});
+  add(&program, "mul", {slot(4), Arg(1.0)}, {5});
+  add(&program, "expand_as", {slot(5), slot(2)}, {6});
+  add(&program, "exp", {slot(6)}, {7});
+  program.set_outputs({7});
+  EXPECT_EQ(without_identities(program), "%7 = exp(%1)\nread %7\n");
+  remove_identities(&program, Inputs(2, {4, 4}).types(program), /*keeps_errors=*/true);
+  EXPECT_EQ(to_string(program),
+            "%3 = gt(%2, other=0)\n%4 = where(%3, %1, %1)\n%6 = expand_as(%4, %2)\n%7 = exp(%6)\nread %7\n");
+}
+
 TEST(RemoveIdentities, KeepsWhatAnOutputIsAViewOf) {
   Program program;
   add(&program, "mul", {slot(1), Arg(1.0)}, {2});

@@ -307,7 +307,7 @@ def random_function(seed: int, kept: float):
     numbers = random.Random(seed)
     steps = []
     for n in range(3, 3 + numbers.randint(6, 40)):
-        kind = numbers.choice(["unary", "binary", "binary", "number", "select", "gather", "sum"])
+        kind = numbers.choice(["unary", "binary", "binary", "number", "select", "gather", "sum", "where"])
         steps.append((kind, numbers.randrange(n), numbers.randrange(n), numbers.randrange(4)))
     keeps = [numbers.random() < kept for _ in steps]
     keeps[-1] = True
@@ -324,6 +324,8 @@ def random_function(seed: int, kept: float):
                 values.append(a * 0.5 + which)
             elif kind == "sum":
                 values.append(a - b.sum())
+            elif kind == "where":
+                values.append(torch.where(a > 0.5 * which, b, values[-1] if which < 2 else b))
             elif kind == "select":
                 values.append(a.index_select(0, index))
             else:
@@ -360,6 +362,30 @@ def run_with_errors(seed: int, size: int = 64) -> list:
             compared.append(outcomes(results))
             del results
     return compared
+
+
+def test_errors_of_a_condition_are_kept_if_both_choices_are_equal(own_daemon):
+    torch.disconnect()
+    torch.connect(own_daemon(TELETENSOR_WINDOWS="test").address)
+    x, z, valid = torch.randn(SIZE), torch.randn(SIZE), torch.arange(SIZE)
+    wrong = valid + 1
+
+    def step(index):
+        torch.synchronize()
+        busy = torch.ones(600, 600) @ torch.ones(600, 600)  # the calls wait, and are in one frame
+        chosen = torch.where(x.index_select(0, index) > 0, z, z)
+        result = ((chosen * 2).exp() + chosen.sum()).sum()
+        del chosen, busy
+        return result
+
+    with torch.no_grad():
+        repeat_until_compiled(lambda: step(valid).item())
+        before = runs()
+        with pytest.raises(IndexError):
+            step(wrong).item()
+        for _ in range(3):
+            step(valid).item()
+        assert runs() > before
 
 
 def test_errors_are_those_of_the_results_that_depend_on_them(own_daemon):
