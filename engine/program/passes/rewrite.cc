@@ -316,14 +316,32 @@ class Rewriter {
       const std::optional<Replacement> replacement = same_flags ? rule.build(Types(match, types_)) : std::nullopt;
       if (!replacement) continue;
       const Op& op = *find_op(replacement->op);
-      const auto before = prepare(replacement->before, instruction);
+      const auto site = site_of(match, instruction);
+      const auto before = prepare(replacement->before, instruction, site);
       if (!before) continue;
       const Args args = named(with_lists(op, replacement->args, replacement->integers), *before);
       if (!has_result(result, op, args, instruction.flags, types_)) continue;
-      replace(index, op, args, *before, std::move(match.instructions));
+      replace(index, op, args, site, *before, std::move(match.instructions));
       return true;
     }
     return false;
+  }
+
+  // The line of the call of a match that may fail because of values, by default that of its result.
+  uint32_t site_of(const PatternMatch& match, const Instruction& result) const {
+    for (int index : match.instructions) {
+      const Instruction& call = program_->instructions()[static_cast<size_t>(index)];
+      switch (call.op->id) {
+        case op_id::kIndex:
+        case op_id::kGather:
+        case op_id::kNllLoss:
+        case op_id::kCrossEntropy:
+        case op_id::kOneHot:
+        case op_id::kScatterValue: return call.site;
+        default: break;
+      }
+    }
+    return result.site;
   }
 
   // Whether two calls have the same modes; the grad mode of one whose arguments require no gradient has no effect.
@@ -350,7 +368,8 @@ class Rewriter {
   }
 
   // The calls of `before`, with the names after last_, whose types are added; nothing if there would be too many names.
-  std::optional<std::vector<Instruction>> prepare(const std::vector<Preparation>& before, const Instruction& user) {
+  std::optional<std::vector<Instruction>> prepare(const std::vector<Preparation>& before, const Instruction& user,
+                                                  uint32_t site) {
     std::vector<Instruction> made;
     Slot name = last_;
     for (const Preparation& call : before) {
@@ -363,17 +382,20 @@ class Rewriter {
       instruction.results = program_->memory().copy(absl::MakeConstSpan(&name, 1));
       instruction.release = {};
       instruction.count = 0;
+      instruction.site = site;
       types_.add(instruction, /*grad_enabled=*/true);
     }
     return made;
   }
 
   // Instruction `index` becomes `op`, after the calls `before`. `inner` are the other ones of the match.
-  void replace(size_t index, const Op& op, Args args, const std::vector<Instruction>& before, std::vector<int> inner) {
+  void replace(size_t index, const Op& op, Args args, uint32_t site, const std::vector<Instruction>& before,
+               std::vector<int> inner) {
     Instruction& replaced = program_->mutable_instructions()[index];
     uses_.remove_reads(replaced);
     replaced.op = &op;
     replaced.args = args;
+    replaced.site = site;
     uses_.add_reads(replaced);
     for (const Instruction& call : before) {
       uses_.add_reads(call);

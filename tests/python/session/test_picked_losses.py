@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 
 import pytest
@@ -134,6 +135,34 @@ def test_a_class_out_of_bounds_is_an_error(form, wrong):
     for f in (form, program):
         with pytest.raises(IndexError, match=f"{wrong} is out of bounds"):
             f(x, t).sum().item()
+
+
+def mean_on_lines(x, t):
+    logs = logs_of(x)
+    picked = logs[torch.arange(x.shape[0]), t]  # the line
+    negative = -picked
+    return negative.mean()
+
+
+def column_on_lines(x, t):
+    column = logs_of(x).gather(-1, t.unsqueeze(-1))  # the line
+    negative = -column.squeeze(-1)
+    return negative.mean()
+
+
+@pytest.mark.parametrize("form", [mean_on_lines, column_on_lines])
+def test_an_error_names_the_line_of_the_index(form):
+    x, t = torch.randn(ROWS, CLASSES), torch.tensor([0, 5, 2, 1, 1])
+    program, text = rewritten(form, x, t)
+    assert "= cross_entropy(" in text
+    t[2] = 9
+    lines, first = inspect.getsourcelines(form)
+    line = first + next(i for i, text in enumerate(lines) if "# the line" in text)
+    for f in (form, program):
+        with pytest.raises(IndexError) as error:
+            f(x, t).item()
+        described = str(error.value) + "".join(getattr(error.value, "__notes__", ()))
+        assert f"test_picked_losses.py:{line}" in described, described
 
 
 def token_logs(x, t):
