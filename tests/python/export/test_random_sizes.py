@@ -170,7 +170,8 @@ def check(torch, seed: int, kind: str, made=Generator, sizes=small_sizes) -> tup
         torch.manual_seed(m)
         return torch.randn(m, n).abs(), torch.randn(n, p)
 
-    example = arguments(*(size([2, 3, 4, 5, 6, 7]) for _ in range(3)))
+    some = [2, 3, 4, 5, 6, 7]  # equal sizes are one symbol
+    example = arguments(*(size(some) for _ in range(3)) if generator.random.random() < 0.25 else generator.random.sample(some[1:], 3))
     if isinstance(outcome(f, example), Exception):
         return 0, 0
     if kind == "make_fx":
@@ -371,7 +372,9 @@ RARE_OUTCOMES = {
     "rare padding": ("F.pad(x, (1, (n + 7) % 57 // 56))", 5, 28, 28), "rare dimension": ("x.sum((n + 7) % 57 // 56 - 1)", 5, 21, 1),
     "rare size": ("torch.ones(n - (n + 7) % 57 // 56)", 5, 28, 28), "rare size and number": ("torch.full((1 + (n + 7) % 57 // 56,), 1)", 5, 21, 1),
     "rare alpha": ("torch.add(x, x, alpha=1 + (n + 7) % 57 // 56)", 5, 21, 1), "rare split": ("x.split(1 + (n + 7) % 57 // 56)[0]", 5, 1, 1),
-    "rare result": ("(n + 7) % 57 // 56 + 0 * x", 5, 28, 28), "half as a float": ("x * 2 if (n - n // 2) / 2 > 0 else x", 5, 25, 25), "positive": ("x / (n % 5 + 1) if n * (n % 5 + 1) > 0 else x", 5, 25, 25),
+    "rare size of a slice": ("x * 2 if x[: (n + 7) % 57 // 56].shape[0] == 0 else x", 5, 21, 1),
+    "rare size as a float": ("x * 2 if x[: (n + 7) % 57 // 56].shape[0] / 2 < 0.3 else x", 5, 21, 1), "size of a size": ("torch.ones(1 + x[: (n + 7) % 57 // 56].shape[0])", 5, 21, 1),
+    "rare size of a sum": ("x * 2 if (x[: n - (n + 7) % 57 // 56] + 1).shape[0] == n else x", 5, 21, 1), "rare result": ("(n + 7) % 57 // 56 + 0 * x", 5, 28, 28), "half as a float": ("x * 2 if (n - n // 2) / 2 > 0 else x", 5, 25, 25), "positive": ("x / (n % 5 + 1) if n * (n % 5 + 1) > 0 else x", 5, 25, 25),
 }  # fmt: skip
 
 

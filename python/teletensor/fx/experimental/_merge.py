@@ -94,10 +94,12 @@ class _Merger:
         self.logged = list(zip(*logs)) if len({len(log) for log in logs}) == 1 else []
         self.next_logged = 0
         self.rows = {id(row[0]): row for row in self.logged}
-        self.logged_texts: dict[tuple[int, ...], dict[str, tuple]] = {}  # rows of sizes by values and text
+        self.logged_texts: dict[tuple[int, ...], dict[str, tuple]] = {}  # rows by values and text, of all but results' sizes
         for row in self.logged:
-            self.logged_texts.setdefault(tuple(map(value_of, row)), {}).setdefault(text_of(row[0]), row)
+            if row[0].recipe[0] != "size" or row[0].recipe[1].op == "placeholder":
+                self.logged_texts.setdefault(tuple(map(value_of, row)), {}).setdefault(text_of(row[0]), row)
         self.exact = ExactSizes(samples)
+        self.shaping = self._shaping_sizes()
         columns = [column for row in self.logged for column in zip(*(size.recipe[1:] for size in row))]
         self.columns = {id(c[0]): list(c) for c in columns if type(c[0]) is RecordedFloat}  # floats that ints were computed from
 
@@ -309,6 +311,25 @@ class _Merger:
         self._require_equal(plain)
         return self._computed(plain, where)
 
+    def _shaping_sizes(self) -> list[RecordedSize]:
+        """Sizes that have one value in all recordings, or those of another size, and determine sizes of results which the function reads."""
+        read = {row[0].recipe[1] for row in self.logged if isinstance(row[0], RecordedSize) and row[0].recipe[0] == "size"}
+        reached: dict[Node, dict[int, RecordedSize]] = {}
+        for node in self.graph.nodes:
+            found = {id(v): v for v in _given_sizes(node) if self._is_undetermined(v)}
+            for given in node.all_input_nodes:
+                found |= reached.get(given, {})
+            if found:
+                reached[node] = found
+        return list({k: v for node in read & reached.keys() for k, v in reached[node].items()}.values())
+
+    def _is_undetermined(self, size: RecordedSize) -> bool:
+        if is_polynomial(size):
+            return False
+        row = self.rows.get(id(size))
+        values = tuple(map(value_of, row)) if row else ()
+        return len(set(values)) < 2 or len(self.logged_texts[values]) > 1
+
     def _require_values(self, sizes: list[RecordedSize]) -> None:
         """Makes guards that sizes have the values that they have in all recordings, for numbers in the graph may be these sizes."""
         for size in sizes:
@@ -339,7 +360,11 @@ class _Merger:
         """Makes guards of sizes that functions in C have read, and that are no known arguments of calls."""
         log = self.first.recording.log
         if log is not None:
-            self._require_values([*log.unmatched, *log.reads.values()])
+            self._require_values([*log.unmatched, *log.reads.values(), *self.shaping])
+            for size in self.shaping:
+                values = tuple(map(value_of, self.rows.get(id(size), ())))
+                if len(set(values)) > 1:
+                    self._require_equal(values)
 
     # ---- Merging
 
@@ -434,6 +459,13 @@ class _Merger:
         if any(v != first and not (v != v and first != first) for v in values):
             raise StructureError(f"an argument of {where} is {first!r} and {next(v for v in values if v != first)!r} for other sizes")
         return first
+
+
+def _given_sizes(node: Node) -> list[RecordedSize]:
+    """The sizes among a call's arguments that determine sizes of its results."""
+    schema = getattr(node.target, "_schema", None)
+    given = [v for a, v in zip(schema.arguments, node.args) if str(a.type).startswith("SymInt")] if schema else []
+    return [n for v in given for n in (v if isinstance(v, (list, tuple)) else (v,)) if isinstance(n, RecordedSize)]
 
 
 def check_constants(captures: list[Captured]) -> None:
