@@ -51,8 +51,8 @@ endfunction()
 install(TARGETS teletensor_wheel LIBRARY DESTINATION . COMPONENT wheel EXCLUDE_FROM_ALL)
 install(DIRECTORY ${TT_GENERATED}/stubs/_C DESTINATION . COMPONENT wheel EXCLUDE_FROM_ALL)
 install(FILES ${TT_GENERATED}/package/_declarations.py DESTINATION . COMPONENT wheel EXCLUDE_FROM_ALL)
-# The C++ runtime is the machine's, as in other wheels: a process has one, and manylinux requires it.
-tt_install_libraries(wheel teletensor_wheel FROM_SYSTEM "|stdc\\\\+\\\\+|gcc_s" LINKED ${TT_ARCHIVES}
+# The C++ runtime is the machine's, as in other wheels: a process has one, and manylinux requires it. It permits zlib, too.
+tt_install_libraries(wheel teletensor_wheel FROM_SYSTEM "|stdc\\\\+\\\\+|gcc_s|z" LINKED ${TT_ARCHIVES}
                      PARTS client/ distributed/store/ engine/CMakeFiles/tt_schema proto/ python/)
 
 install(TARGETS teletensord RUNTIME DESTINATION bin COMPONENT wheel-engine EXCLUDE_FROM_ALL)
