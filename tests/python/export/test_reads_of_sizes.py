@@ -169,3 +169,33 @@ def test_powers_in_files(torch, text):
     loaded = torch.export.load(io.BytesIO(file.getvalue())).module()
     for n in (5, 2, 9, 30, 333):
         torch.testing.assert_close(loaded(torch.ones(n)), f(torch.ones(n)))
+
+
+STRIDES = [
+    "x * x.stride(0)", "x * x[1:].storage_offset()", "x.as_strided(x.shape, x.stride()) * 2", "x.new_ones(x.stride(1)).sum() + x", "x * x.contiguous(memory_format=torch.channels_last).stride(3)",
+    "x * x.contiguous(memory_format=torch.channels_last).stride(2)", "x * x.clone(memory_format=torch.channels_last).permute(3, 1, 0, 2).stride(2)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", STRIDES)
+def test_strides_are_computed_from_sizes(torch, text):
+    """In all forms of a program."""
+    from teletensor.fx.experimental.proxy_tensor import make_fx
+
+    f = eval(f"lambda x: {text}", scope_of(torch))  # noqa: S307
+
+    class Module(torch.nn.Module):
+        def forward(self, x):
+            return f(x)
+
+    first = (2, 3, 4, 5)
+    program = torch.export.export(Module(), (example(torch, first),), dynamic_shapes=(dict.fromkeys(range(4), torch.export.Dim.AUTO),))
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    loaded = torch.export.load(io.BytesIO(file.getvalue()))
+    graph = make_fx(f, tracing_mode="symbolic")(example(torch, first))
+    assert not graph.shape_env.format_guards().strip()
+    for size in (first, (3, 4, 5, 6), (7, 5, 2, 3), (4, 4, 4, 4)):
+        want = f(example(torch, size))
+        for made in (graph, program.module(), loaded.module(), program.run_decompositions().module()):
+            torch.testing.assert_close(made(example(torch, size)), want)

@@ -7,6 +7,8 @@ all recordings. Comparisons of sizes by Python code are guards: they must have t
 
 from __future__ import annotations
 
+import itertools
+import math
 import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -84,6 +86,7 @@ class _Merger:
         self.known: dict[tuple[int, ...], Node] = {}  # nodes that compute sizes
         self.required: set[int] = set()  # ids of sizes
         self.known_equal: set[tuple[int, ...]] = set()
+        self.sizes: dict[Node, list[tuple[int, ...]]] = {}  # of the nodes' results, by dimension
         self.by_text: dict[str, Node] = {}  # nodes that compute sizes as the function does, by text_of()
         self.texts: dict[tuple[int, ...], str] = {}  # of the recipes that the function has computed
         self.ready: set[Node] = set()
@@ -123,6 +126,7 @@ class _Merger:
         shapes = list(zip(*sizes))
         if len(set(map(len, sizes))) > 1 or len(dtypes) > 1:
             raise StructureError(f"the result of {nodes[0]} has other dimensions or another dtype for other sizes")
+        self.sizes[nodes[0]] = shapes
         symbolic = {}
         for dim, values in enumerate(shapes):
             if dim in nodes[0].meta.get("unbacked_dims", ()):  # the graph computes it, where it is used
@@ -139,11 +143,28 @@ class _Merger:
             if not self._is_ready(sizes[0]):
                 break
             values = tuple(map(value_of, sizes))
-            is_sum_of_sizes = sizes[0].recipe[0] in LAYOUT and self._combined(values) is not None
-            if len(set(values)) > 1 and not is_sum_of_sizes:
+            if len(set(values)) > 1 and not (sizes[0].recipe[0] in LAYOUT and self._is_of_sizes(sizes[0].recipe[1], values)):
                 if self.pool.setdefault(values, sizes[0].recipe) is sizes[0].recipe:
                     self.texts[values] = text_of(sizes[0])
             self.next_logged += 1
+
+    def _is_of_sizes(self, node: Node, values: tuple[int, ...]) -> bool:
+        """Whether a stride or an offset of a node's result is a product of its sizes, or another known expression. Makes it known."""
+        columns = self.sizes[node]
+        for count in range(2, len(columns) + 1):
+            for chosen in itertools.combinations(columns, count):
+                product = tuple(map(math.prod, zip(*chosen)))
+                pairs = list(zip(values, product))
+                if any(not b or a % b for a, b in pairs) or len({a // b for a, b in pairs}) > 1:
+                    continue
+                known = chosen[0]
+                for column in chosen[1:]:
+                    both = tuple(a * b for a, b in zip(known, column))
+                    a, b = (known, column) if len(set(known)) > 1 else (column, known)
+                    if len(set(a)) > 1:
+                        self.pool.setdefault(both, ("*", a, b if len(set(b)) > 1 else b[0]))
+                    known = both
+        return values in self.pool or self._combined(values) is not None
 
     def _is_ready(self, size: Any) -> bool:
         if not isinstance(size, (RecordedSize, RecordedFloat)):
@@ -312,7 +333,7 @@ class _Merger:
         return self._computed(plain, where)
 
     def _shaping_sizes(self) -> list[RecordedSize]:
-        """Sizes that have one value in all recordings, or those of another size, and determine sizes of results which the function reads."""
+        """Sizes that have one value in all recordings, or those of another size, and determine sizes that the function reads."""
         read = {row[0].recipe[1] for row in self.logged if isinstance(row[0], RecordedSize) and row[0].recipe[0] == "size"}
         reached: dict[Node, dict[int, RecordedSize]] = {}
         for node in self.graph.nodes:

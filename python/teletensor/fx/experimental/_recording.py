@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from ... import _C, nn
+from ... import _C, _layouts, nn
 from ..._C import Tensor
 from ..._grad_mode import no_grad
-from ..._library.dispatch import engine_call
+from ..._library.dispatch import engine_call, in_format
 from ..._library.engine_operators import operator_named
 from ..._library.loaded import LoadedOverload
 from ..._library.operators import OpOverload, tensors_in
@@ -479,6 +479,9 @@ class Recording(TorchDispatchMode):
         count = operator.num_outputs
         if count == 0:
             return None
+        if (memory_format := kwargs.get("memory_format")) in (_layouts.channels_last, _layouts.channels_last_3d):
+            with self.unrecorded():
+                values = [in_format(values[0], memory_format)]
         made = self.result(node, values[0] if count == 1 else tuple(values), _device_of(leaves, requested))
         if self.unbacked is not None:
             self.unbacked.note_sizes(self, operator.name, operator.names, arguments, made)
