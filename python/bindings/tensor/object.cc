@@ -82,7 +82,7 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
       const Arg empty[] = {Arg(absl::Span<const int64_t>(sizes)), Arg(client::default_dtype()), Arg(default_device())};
       DispatchedMethod method({});
       const client::Tensor made = method.call(op_id::kEmpty, empty, session);
-      return is_wrapper(made.get()) && type == tensor_type ? method.object_of(made) : wrap(made, type);
+      return type == tensor_type ? method.object_of(made) : wrap(made, type);
     }
     return wrap(tensor_from(first, client::default_dtype(), default_device(), session), type);
   });
