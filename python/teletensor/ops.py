@@ -131,9 +131,11 @@ def load_library(path: Any) -> None:
     """Defines the operators of torchaudio's library, which teletensor computes itself.
 
     Raises:
-        OSError: the library is another one: compiled operators need PyTorch's own library.
+        OSError: the library is another one: compiled operators need PyTorch's own library. Or a path to a file that does not exist.
     """
     name = pathlib.PurePath(path).name.partition(".")[0]
     if name not in _COMPILED:
         raise OSError(f"Could not load this library: {path}: teletensor runs no operators compiled for PyTorch")
+    if pathlib.PurePath(path).name != str(path) and not pathlib.Path(path).exists():
+        raise OSError(f"{path}: cannot open shared object file: No such file or directory")
     importlib.import_module(_COMPILED[name], __package__)

@@ -308,13 +308,21 @@ def to_mkldnn(self: Tensor, dtype: Any = None) -> Tensor:
         dtype: of the copy; None: the tensor's.
 
     Raises:
-        RuntimeError: the tensor is not on a CPU, or is neither float32, bfloat16, float16, uint8 nor int8.
+        RuntimeError: the tensor is not on a CPU, has no dimension, or is neither float32, bfloat16, float16, uint8 nor int8, or
+            dtype converts from or to 8 bits, or from one type of 16 bits to the other.
+        NotImplementedError: the tensor is sparse.
     """
+    if self.layout is not strided:
+        raise NotImplementedError(f"[to_mkldnn] expected a strided tensor, got one of layout {self.layout}")
     if self.device.type != "cpu":
         raise RuntimeError(f"[to_mkldnn] expected a tensor on the CPU, got one on {self.device}")
     wanted = self.dtype if dtype is None else dtype
     if not {self.dtype, wanted} <= {_C.float32, _C.bfloat16, _C.float16, _C.uint8, _C.int8}:
         raise RuntimeError(f"dense_to_mkldnn expects float, bfloat16, half, uint8, int8 tensor input, got {self.dtype} and dtype={wanted}")
+    if dtype is not None and self.dtype in (_C.int8, _C.uint8) and wanted is not self.dtype:
+        raise RuntimeError("For int8, uint8 cpu_tensor input, we should not change the data type.")
+    if not self.dim() or {self.dtype, wanted} == {_C.bfloat16, _C.float16}:
+        raise RuntimeError(f"[to_mkldnn] expected dimensions, and no conversion of bfloat16 and float16, got {tuple(self.shape)} of {self.dtype}")
     return self.to(wanted, copy=True)
 
 

@@ -54,12 +54,18 @@ def fbgemm_pack_quantized_matrix(input: Tensor, K: int | None = None, N: int | N
     return input.clone()
 
 
-def _packed(name: str, weight: Tensor, col_offsets: Tensor, scale: float, zero_point: int, bias: Tensor) -> LinearPackedParams:
+def _packed(
+    name: str, weight: Tensor, packed: Tensor, col_offsets: Tensor, scale: float, zero_point: int, bias: Tensor
+) -> LinearPackedParams:
+    _require(name, isinstance(packed, Tensor), "a packed weight", type(packed).__name__)
     _require(name, weight.dtype is _C.int8 and weight.dim() == 2, "an int8 matrix as weight", f"{weight.dtype} {tuple(weight.shape)}")
     rows = weight.size(0)
     _require(name, tuple(col_offsets.shape) == (rows,), f"{rows} col_offsets", tuple(col_offsets.shape))
     _require(name, tuple(bias.shape) == (rows,), f"a bias of {rows} elements", tuple(bias.shape))
-    return LinearPackedParams(_make_per_tensor_quantized_tensor(weight, float(scale), int(zero_point)), bias)
+    _require(name, bias.dtype is _C.float32, "a bias of dtype float32", bias.dtype)
+    _require(name, packed.dtype is _C.int8 and packed.shape == weight.shape, f"a packed weight of sizes {tuple(weight.shape)}",
+             f"{packed.dtype} {tuple(packed.shape)}")  # fmt: skip
+    return LinearPackedParams(_make_per_tensor_quantized_tensor(packed, float(scale), int(zero_point)), bias)
 
 
 def fbgemm_linear_int8_weight_fp32_activation(
@@ -70,7 +76,7 @@ def fbgemm_linear_int8_weight_fp32_activation(
     Args:
         input: float32 (..., K).
         weight, col_offsets, weight_scale, weight_zero_point: the results of fbgemm_linear_quantize_weight.
-        packed: not used; the engine computes with ``weight``.
+        packed: the result of fbgemm_pack_quantized_matrix, with which the product is computed.
         bias: float32 (N).
 
     Raises:
@@ -78,9 +84,8 @@ def fbgemm_linear_int8_weight_fp32_activation(
     """
     name = "fbgemm_linear_int8_weight_fp32_activation"
     _require(name, input.dtype is _C.float32, "an input of dtype float32", input.dtype)
-    _require(name, isinstance(packed, Tensor), "a packed weight", type(packed).__name__)
     _require(name, input.dim() >= 2 and input.size(-1) == weight.size(-1), f"an input (..., {weight.size(-1)})", tuple(input.shape))
-    parameters = _packed(name, weight, col_offsets, weight_scale, weight_zero_point, bias)
+    parameters = _packed(name, weight, packed, col_offsets, weight_scale, weight_zero_point, bias)
     return dynamic(name, input, parameters, False)
 
 
@@ -115,7 +120,8 @@ def fbgemm_linear_fp16_weight_fp32_activation(
     name = "fbgemm_linear_fp16_weight_fp32_activation"
     _require(name, packed_weight.dtype is _C.float16, "a weight of fbgemm_pack_gemm_matrix_fp16", packed_weight.dtype)
     _require(name, input.dtype is _C.float32, "an input of dtype float32", input.dtype)
-    _require(name, input.size(-1) == packed_weight.size(1), f"an input (..., {packed_weight.size(1)})", tuple(input.shape))
+    _require(name, input.dim() >= 2 and input.size(-1) == packed_weight.size(1), f"an input (..., {packed_weight.size(1)})", tuple(input.shape))
+    _require(name, bias is None or bias.dim() == 1, "a bias of 1 dimension", "" if bias is None else tuple(bias.shape))
     result = _C.ops.linear(input, packed_weight.to(_C.float32), bias)
     return result if output is None else output.resize_(result.shape).copy_(result)
 
@@ -126,12 +132,13 @@ def fbgemm_linear_fp16_weight(input: Tensor, packed_weight: Tensor, bias: Tensor
 
 
 def _cell_params(
-    name: str, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor, b_hh: Tensor, col_offsets_ih: Tensor, col_offsets_hh: Tensor, scale_ih: float,
-    scale_hh: float, zero_point_ih: int, zero_point_hh: int,
+    name: str, input: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor, b_hh: Tensor, packed_ih: Tensor, packed_hh: Tensor,  # noqa: A002
+    col_offsets_ih: Tensor, col_offsets_hh: Tensor, scale_ih: float, scale_hh: float, zero_point_ih: int, zero_point_hh: int,
 ) -> CellParams:  # fmt: skip
+    _require(name, input.dim() == 2, "an input (batch, features)", tuple(input.shape))
     return CellParams(
-        _packed(name, w_ih, col_offsets_ih, scale_ih, zero_point_ih, b_ih),
-        _packed(name, w_hh, col_offsets_hh, scale_hh, zero_point_hh, b_hh),
+        _packed(name, w_ih, packed_ih, col_offsets_ih, scale_ih, zero_point_ih, b_ih),
+        _packed(name, w_hh, packed_hh, col_offsets_hh, scale_hh, zero_point_hh, b_hh),
     )
 
 
@@ -145,17 +152,17 @@ def quantized_lstm_cell(
         input: float32 (batch, features).
         hx: the states h and c, float32 (batch, hidden).
         w_ih, w_hh: int8 (4 * hidden, features) and (4 * hidden, hidden).
-        packed_ih, packed_hh: not used.
+        packed_ih, packed_hh: the results of fbgemm_pack_quantized_matrix, with which the products are computed.
 
     Raises:
         RuntimeError: a size or dtype differs from these.
     """
-    del packed_ih, packed_hh
     if len(hx) != 2:
         raise RuntimeError("lstm_cell expects two hidden states")
     params = _cell_params(
-        "quantized_lstm_cell", w_ih, w_hh, b_ih, b_hh, col_offsets_ih, col_offsets_hh, scale_ih, scale_hh, zero_point_ih, zero_point_hh
-    )
+        "quantized_lstm_cell", input, w_ih, w_hh, b_ih, b_hh, packed_ih, packed_hh, col_offsets_ih, col_offsets_hh, scale_ih, scale_hh,
+        zero_point_ih, zero_point_hh,
+    )  # fmt: skip
     return lstm_step(params.input_product(input), hx[0], hx[1], params)
 
 
@@ -164,9 +171,8 @@ def _cell(name: str, doc: str, step: Callable[[Tensor, Tensor, CellParams], Tens
         input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor, b_hh: Tensor, packed_ih: Tensor, packed_hh: Tensor,  # noqa: A002
         col_offsets_ih: Tensor, col_offsets_hh: Tensor, scale_ih: float, scale_hh: float, zero_point_ih: int, zero_point_hh: int,
     ) -> Tensor:  # fmt: skip
-        del packed_ih, packed_hh
         offsets, scales, zero_points = (col_offsets_ih, col_offsets_hh), (scale_ih, scale_hh), (zero_point_ih, zero_point_hh)
-        params = _cell_params(name, w_ih, w_hh, b_ih, b_hh, *offsets, *scales, *zero_points)
+        params = _cell_params(name, input, w_ih, w_hh, b_ih, b_hh, packed_ih, packed_hh, *offsets, *scales, *zero_points)
         return step(params.input_product(input), hx, params)
 
     cell.__name__ = cell.__qualname__ = name

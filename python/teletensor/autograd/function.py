@@ -161,11 +161,9 @@ def recorder_of(args: tuple) -> Any:
 class Function:
     """An operation with its own derivative. Subclasses define static methods, and programs call ``apply(*args)``.
 
-    - ``forward(ctx, *args)`` computes the outputs; nothing is recorded. It may call ctx.save_for_backward(*tensors),
-        mark_dirty(),
+    - ``forward(ctx, *args)`` computes the outputs; nothing is recorded. It may call ctx.save_for_backward(*tensors), mark_dirty(),
       mark_non_differentiable() and set_materialize_grads().
-    - ``backward(ctx, *grads)`` receives a gradient for each output, and returns one for each argument of forward, None for
-        those without.
+    - ``backward(ctx, *grads)`` receives a gradient for each output, and returns one for each argument of forward, None for those without.
       ctx.saved_tensors has what was saved, ctx.needs_input_grad which gradients are needed.
     - ``setup_context(ctx, inputs, output)``, if it is defined, saves what backward needs, and forward has no ctx.
 

@@ -3,7 +3,7 @@
 ``teletensor launch -n 4 script.py`` starts the ranks; ``init_process_group()`` forms the group of their engines.
 """
 
-from .._lazy import lazy_attributes
+from .._lazy import lazy_attributes as _lazy_attributes
 
 # Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
 _NAMES = {
@@ -49,4 +49,4 @@ _NAMES = {
     "device_mesh": "DeviceMesh init_device_mesh",
 }
 
-__getattr__, __dir__ = lazy_attributes(globals(), None, _NAMES)
+__getattr__, __dir__ = _lazy_attributes(globals(), None, _NAMES)

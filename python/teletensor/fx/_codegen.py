@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from .._C import Tensor
+from .._lazy import set_module
 from ..utils import _pytree as pytree
 from ._names import is_from_torch
 from ._namespace import _custom_builtins
@@ -479,3 +480,6 @@ def _without_counters(body: list[str], first_line: int) -> tuple[str, dict[int, 
             lines.append(line)
     code = "\n".join(lines).lstrip("\n")
     return "\n".join("    " + line for line in code.split("\n")), numbers
+
+
+set_module("teletensor.fx.graph", PythonCode, CodeGen)

@@ -13,6 +13,7 @@ import teletensor
 from .. import _C
 from .._C import Tensor
 from .._layouts import layout
+from .._quantized_names import QuantizedDType, qscheme
 from .._small_integers import SmallIntegerDType
 from .._storage import UntypedStorage
 from ..storage import NAMES, QUANTIZED, TypedStorage
@@ -228,7 +229,7 @@ def _reject_code(obj) -> None:
     from ._program import may_create
 
     kind = type(obj)
-    if may_create(kind) or is_registered(kind):
+    if may_create(kind) or is_registered(kind) or kind in (QuantizedDType, qscheme):
         return
     if kind.__module__ == "teletensor" or kind.__module__.startswith("teletensor."):
         what = (

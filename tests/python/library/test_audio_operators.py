@@ -9,7 +9,7 @@ import pytest
 @pytest.fixture(autouse=True)
 def operators(torch):
     for name in ("_torchaudio.abi3.so", "libtorchaudio.abi3.so"):
-        torch.ops.load_library(f"/somewhere/torchaudio/lib/{name}")
+        torch.ops.load_library(name)
 
 
 def _numbers(*size, seed=0):
@@ -19,6 +19,8 @@ def _numbers(*size, seed=0):
 def test_other_libraries_are_refused(torch):
     with pytest.raises(OSError, match="runs no operators compiled for PyTorch"):
         torch.ops.load_library("/somewhere/libother.so")
+    with pytest.raises(OSError, match="No such file"):
+        torch.ops.load_library("/somewhere/libtorchaudio.so")
     assert torch.ops._torchaudio.is_align_available() is True
     assert torch.ops._torchaudio.cuda_version() is None
 
@@ -184,3 +186,29 @@ def test_transducer_loss_refuses_other_arguments(torch, changes, message):
     integers = [torch.tensor(given[name], dtype=torch.int32) for name in ("targets", "lengths", "sizes")]
     with pytest.raises(RuntimeError, match=message):
         torch.ops.torchaudio.rnnt_loss_forward(torch.zeros(2, 4, 3, 4), *integers, given["blank"], -1.0, True)
+
+
+@pytest.mark.parametrize("padding", [-1, 99])
+def test_labels_behind_a_sequences_length_have_no_effect(torch, padding):
+    logits, integers = torch.tensor(_numbers(2, 4, 3, 4), dtype=torch.float32), [[4, 3], [2, 1]]
+    lengths = [torch.tensor(v, dtype=torch.int32) for v in integers]
+    results = [
+        torch.ops.torchaudio.rnnt_loss_forward(logits, torch.tensor([[1, 2], [2, last]], dtype=torch.int32), *lengths, 0, -1.0, True)
+        for last in (padding, 0)
+    ]
+    for found, expected in zip(*results):
+        assert found.tolist() == expected.tolist()
+
+
+def test_an_empty_batch_of_the_loss_is_refused(torch):
+    empty = torch.zeros(0, dtype=torch.int32)
+    with pytest.raises(RuntimeError, match="at least one sequence"):
+        torch.ops.torchaudio.rnnt_loss_forward(torch.zeros(0, 4, 3, 4), empty.reshape(0, 2), empty, empty, 0, -1.0, True)
+
+
+@pytest.mark.filterwarnings("error")
+def test_infinite_logits_give_no_warnings(torch):
+    logits = torch.zeros(1, 2, 2, 3)
+    logits[0, 0, 0, 1] = float("inf")
+    integers = [torch.tensor(v, dtype=torch.int32) for v in ([[1]], [2], [1])]
+    assert torch.ops.torchaudio.rnnt_loss_forward(logits, *integers, 0, -1.0, True)[0].isnan().all()

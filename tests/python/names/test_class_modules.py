@@ -11,6 +11,8 @@ import typing
 
 import pytest
 
+from teletensor import _lazy
+
 from .class_modules import TABLE, attribute
 
 PYTORCHS = json.loads(TABLE.read_text())
@@ -27,6 +29,12 @@ ELSEWHERE = """
     torch.cuda.ExternalStream teletensor.cuda:ExternalStream
     torch.cuda.GreenContext teletensor.cuda:GreenContext
     torch.cuda.MemPool teletensor.cuda:MemPool
+    torch.ao.nn.quantized.dynamic.modules.GRUCell teletensor.ao.nn.quantized.dynamic.cells:GRUCell
+    torch.ao.nn.quantized.dynamic.GRUCell teletensor.ao.nn.quantized.dynamic.cells:GRUCell
+    torch.ao.nn.quantized.dynamic.modules.LSTMCell teletensor.ao.nn.quantized.dynamic.cells:LSTMCell
+    torch.ao.nn.quantized.dynamic.LSTMCell teletensor.ao.nn.quantized.dynamic.cells:LSTMCell
+    torch.ao.nn.quantized.dynamic.modules.RNNCell teletensor.ao.nn.quantized.dynamic.cells:RNNCell
+    torch.ao.nn.quantized.dynamic.RNNCell teletensor.ao.nn.quantized.dynamic.cells:RNNCell
     torch.distributed.FileStore teletensor.distributed:FileStore
     torch.distributed.GradBucket teletensor.distributed:GradBucket
     torch.distributed.HashStore teletensor.distributed:HashStore
@@ -110,15 +118,17 @@ def test_annotations_are_types():
 
     found = inspect.get_annotations(MixedPrecisionPolicy, eval_str=True)
     assert found["param_dtype"] == teletensor.dtype | None and found["cast_forward_inputs"] is bool
-    texts = {path: kind for path, kind, _ in classes() for text in inspect.get_annotations(kind).values() if isinstance(text, typing.ForwardRef)}
+    texts = {
+        path for path, kind, _ in classes() if any(isinstance(t, typing.ForwardRef) for t in inspect.get_annotations(kind).values())
+    }
     assert len(texts) < 20, texts
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_sources_of_classes_are_found():
-    """Also of classes that name another module than the one that defines them."""
-    missing = []
-    for path, kind, _ in classes():
+    """Of classes that name another module than the one that defines them."""
+    missing, renamed = [], [(path, kind) for path, kind, _ in classes() if id(kind) in _lazy._files]
+    for path, kind in renamed:
         try:
             lines = inspect.getsource(kind).splitlines()
         except (OSError, TypeError):
@@ -126,12 +136,13 @@ def test_sources_of_classes_are_found():
             continue
         if not any(line.startswith(f"class {kind.__name__}") for line in map(str.lstrip, lines)):
             missing.append(path)
-    assert missing == []
+    assert missing == [] and len(renamed) > 250
 
 
-@pytest.mark.parametrize("order", ["import inspect, teletensor", "import teletensor, inspect", "from inspect import getsource; import teletensor, inspect"])
+@pytest.mark.parametrize("order", ["inspect, teletensor", "teletensor, inspect", "teletensor.nn, inspect"])
 def test_sources_in_each_order_of_imports(order):
-    code = f"{order}\nfor kind in (teletensor.nn.BatchNorm2d, teletensor.utils.data.DataLoader, teletensor.distributions.Normal, teletensor.finfo):\n"
+    code = f"import {order}\nimport teletensor as torch\n"
+    code += "for kind in (torch.nn.BatchNorm2d, torch.utils.data.DataLoader, torch.distributions.HalfNormal, torch.finfo):\n"
     code += "    assert f'class {kind.__name__}' in inspect.getsource(kind)\n"
     code += "assert 'def getsource' in inspect.getsource(inspect)"
     subprocess.run([sys.executable, "-c", code], check=True)

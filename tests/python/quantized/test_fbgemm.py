@@ -45,6 +45,8 @@ def test_refused_arguments(torch):
         ((x, weight.to(torch.int32), packed, sums, scale, zero_point, bias), "expected an int8 matrix as weight"),
         ((x, weight, packed, sums[:1], scale, zero_point, bias), "expected 2 col_offsets"),
         ((x, weight, packed, sums, scale, zero_point, bias[:1]), "expected a bias of 2 elements"),
+        ((x, weight, packed, sums, scale, zero_point, bias.double()), "expected a bias of dtype float32"),
+        ((x, weight, packed[:1], sums, scale, zero_point, bias), "expected a packed weight of sizes"),
     ):
         with pytest.raises(RuntimeError, match=text):
             call(*arguments)
@@ -54,6 +56,43 @@ def test_refused_arguments(torch):
         torch.fbgemm_pack_quantized_matrix(weight, 3, 4)
     with pytest.raises(RuntimeError, match="lstm_cell expects two hidden states"):
         torch.quantized_lstm_cell(x, (x,), *[weight] * 2, *[bias] * 2, *[packed] * 2, *[sums] * 2, *[scale] * 2, *[zero_point] * 2)
+
+
+def test_the_packed_weight_is_used(torch):
+    weight, sums, scale, zero_point = torch.fbgemm_linear_quantize_weight(torch.tensor([[1.0, 2.0, 3.0]]))
+    x, bias = torch.tensor([[1.0, -2.0, 3.0]]), torch.zeros(1)
+    other = torch.fbgemm_pack_quantized_matrix(weight * 0)
+    expected = torch.fbgemm_linear_int8_weight(x, weight * 0, other, sums, scale, zero_point, bias)
+    assert torch.fbgemm_linear_int8_weight(x, weight, other, sums, scale, zero_point, bias).tolist() == expected.tolist()
+    packed = torch.fbgemm_pack_quantized_matrix(weight)
+    assert torch.fbgemm_linear_int8_weight(x, weight, packed, sums, scale, zero_point, bias).tolist() != expected.tolist()
+    with pytest.raises(RuntimeError, match=r"\[quantized_rnn_tanh_cell\] expected an input \(batch, features\)"):
+        torch.quantized_rnn_tanh_cell(
+            x[0], x[0, :1], *[weight] * 2, *[bias] * 2, *[packed] * 2, *[sums] * 2, *[scale] * 2, *[zero_point] * 2
+        )
+
+
+@pytest.mark.parametrize("size", [(), (1, 2), (2, 2)])
+def test_the_bias_of_fp16_has_one_dimension(torch, size):
+    packed = torch.fbgemm_pack_gemm_matrix_fp16(torch.ones(2, 3))
+    with pytest.raises(RuntimeError, match="expected a bias of 1 dimension"):
+        torch.fbgemm_linear_fp16_weight(torch.ones(2, 3), packed, torch.ones(size))
+    with pytest.raises(RuntimeError, match="expected an input"):
+        torch.fbgemm_linear_fp16_weight(torch.ones(3), packed, torch.ones(2))
+
+
+def test_what_to_mkldnn_refuses(torch):
+    ones = torch.ones(2, 2)
+    calls = (
+        lambda: ones.to(torch.int8).to_mkldnn(torch.float32), lambda: torch.tensor(1.0).to_mkldnn(),
+        lambda: ones.to(torch.float16).to_mkldnn(torch.bfloat16),
+    )  # fmt: skip
+    for call in calls:
+        with pytest.raises(RuntimeError):
+            call()
+    with pytest.raises(NotImplementedError, match="a strided tensor"):
+        ones.to_sparse().to_mkldnn()
+    assert ones.to(torch.int8).to_mkldnn(torch.int8).dtype is torch.int8
 
 
 def test_output_of_fp16(torch):

@@ -8,6 +8,7 @@ from typing import Any, Callable
 
 from ... import _C
 from ..._C import Tensor
+from ..._lazy import set_module
 from ...autograd.function import Function
 
 
@@ -197,3 +198,6 @@ def warn_about_result(result: Any) -> None:
             f"but received {type(result)}",
             stacklevel=3,
         )
+
+
+set_module("teletensor.utils.hooks", BackwardHook)

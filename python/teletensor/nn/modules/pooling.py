@@ -22,6 +22,13 @@ class _MaxPool(Module):
         self.return_indices, self.ceil_mode = return_indices, ceil_mode
 
     def forward(self, input):
+        if self.padding != 0 and self.dilation != 1:  # the engine compares padding with the dilated window
+            as_tuple = _ntuple(int(self.function[-2]))
+            if any(2 * p > k for p, k in zip(as_tuple(self.padding), as_tuple(self.kernel_size))):
+                raise RuntimeError(
+                    f"[{self.function}] pad should be smaller than or equal to half of kernel size, but got padding={self.padding} "
+                    f"and kernel_size={self.kernel_size}"
+                )
         return getattr(F, self.function)(
             input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
         )

@@ -242,10 +242,11 @@ class LSTM(RNNBase):
 
     The input has shape (L, N, input_size) or (L, input_size), or is a PackedSequence. Returns the outputs (L, N, D
     hidden_size) and the last states (h, c) of shape (D num_layers, N, hidden_size); the first states are zeros, or the second
-    argument of the call. D is 2 with bidirectional, else 1.
+    argument of the call. D is 2 with bidirectional, else 1. With proj_size, the outputs are (L, N, D proj_size) and h has proj_size.
 
     Raises:
         RuntimeError: a size differs from these.
+        ValueError: proj_size is negative or not smaller than hidden_size, or dropout is not in [0, 1].
 
     >>> output, (h, c) = torch.nn.LSTM(3, 5, num_layers=2)(torch.ones(7, 2, 3))
     >>> output.shape, h.shape, c.shape

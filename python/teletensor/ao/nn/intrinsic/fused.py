@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...._lazy import set_module
 from ....nn import (
     BatchNorm1d,
     BatchNorm2d,
@@ -158,3 +159,10 @@ class ConvAddReLU2d(_FusedModule):
 
     def forward(self, x1: Any, x2: Any) -> Any:
         return self.relu(self.add(self[0](x1), x2))
+
+
+set_module(
+    "teletensor.ao.nn.intrinsic.modules.fused", ConvBn1d, ConvBn2d, ConvBn3d, ConvBnReLU1d, ConvBnReLU2d, ConvBnReLU3d,
+    ConvReLU1d, ConvReLU2d, ConvReLU3d, LinearReLU, BNReLU2d, BNReLU3d, LinearBn1d, LinearLeakyReLU, LinearTanh, ConvAdd2d,
+    ConvAddReLU2d,
+)  # fmt: skip

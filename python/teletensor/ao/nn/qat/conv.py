@@ -6,6 +6,7 @@ from typing import Any
 
 from .... import nn
 from ...._C import Tensor
+from ...._lazy import set_module
 from ..intrinsic.fused import _FusedModule
 from .linear import configuration
 
@@ -77,3 +78,6 @@ class Conv3d(_QATConvolution, nn.Conv3d):
     """A Conv3d whose weight a FakeQuantize rounds."""
 
     _FLOAT_MODULE = _FLOAT_CONV_MODULE = nn.Conv3d
+
+
+set_module("teletensor.ao.nn.qat.modules.conv", Conv1d, Conv2d, Conv3d)

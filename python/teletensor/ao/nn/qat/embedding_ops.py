@@ -7,6 +7,7 @@ from typing import Any
 from .... import _quantized_names as q
 from .... import nn
 from ...._C import Tensor
+from ...._lazy import set_module
 from ....nn import functional as F
 from .linear import configuration
 
@@ -107,3 +108,6 @@ class EmbeddingBag(nn.EmbeddingBag):
         )  # fmt: skip
         made.weight = nn.Parameter(self.weight.detach())
         return made.train(self.training)
+
+
+set_module("teletensor.ao.nn.qat.modules.embedding_ops", Embedding, EmbeddingBag)

@@ -6,6 +6,7 @@ from typing import Any
 
 from .... import nn
 from ...._C import Tensor
+from ...._lazy import set_module
 from ....nn import functional as F
 from ....nn.utils.parametrize import is_parametrized, transfer_parametrizations_and_params, type_before_parametrizations
 from ..intrinsic.fused import LinearReLU
@@ -66,3 +67,6 @@ class Linear(nn.Linear):
             linear.bias = nn.Parameter(self.bias.detach())
         linear.train(self.training)
         return linear
+
+
+set_module("teletensor.ao.nn.qat.modules.linear", Linear)

@@ -6,6 +6,7 @@ from typing import Any
 
 from .... import _C, nn
 from ...._C import Tensor
+from ...._lazy import set_module
 from ...._quantized import create
 from ....nn import functional as F
 from ...quantization._stubs import DeQuantStub, QuantStub
@@ -174,3 +175,6 @@ class MultiheadAttention(nn.MultiheadAttention):
             return result, None
         weights = weights.view(batch, self.num_heads, length, weights.shape[-1])
         return result, weights.mean(dim=1) if average_attn_weights else weights
+
+
+set_module("teletensor.ao.nn.quantizable.modules.activation", MultiheadAttention)

@@ -8,6 +8,7 @@ from typing import Any
 from .... import _C, nn
 from .... import _quantized_names as q
 from ...._C import Tensor
+from ...._lazy import set_module
 from ...._quantized import create
 from .. import _steps
 from ..quantized.functional_modules import FloatFunctional
@@ -234,3 +235,6 @@ class LSTM(nn.Module):
     def _converted(other: LSTM) -> LSTM:
         """A copy whose modules are quantized."""
         return _steps.convert(other, inplace=False, remove_qconfig=True)
+
+
+set_module("teletensor.ao.nn.quantizable.modules.rnn", LSTM, LSTMCell)

@@ -8,6 +8,7 @@ from typing import Any
 from .... import _C, nn, ops
 from .... import _quantized_names as q
 from ...._C import Tensor
+from ...._lazy import set_module
 from ...._quantized import create
 from ...._quantized.functions import _choose_qparams_per_tensor
 from ....nn import functional as F
@@ -200,3 +201,8 @@ class MultiheadAttention(ObservedAttention):
                 setattr(made, name, create.quantize_per_tensor(value.detach(), scale, point, q.quint8))
         del made.in_proj_weight, made.in_proj_bias
         return made
+
+
+set_module(
+    "teletensor.ao.nn.quantized.modules.activation", ELU, Hardswish, LeakyReLU, MultiheadAttention, ReLU6, Sigmoid, Softmax, PReLU
+)

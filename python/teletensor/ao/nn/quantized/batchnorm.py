@@ -6,6 +6,7 @@ from typing import Any
 
 from .... import nn, ops
 from ...._C import Tensor
+from ...._lazy import set_module
 from ..intrinsic import fused as nni
 from .utils import BufferedScale
 
@@ -66,3 +67,6 @@ class BatchNorm3d(_BatchNorm):
     """A batch norm of quantized tensors (N, C, D, H, W)."""
 
     _NNI_BN_RELU_MODULE, _ndim = nni.BNReLU3d, 5
+
+
+set_module("teletensor.ao.nn.quantized.modules.batchnorm", BatchNorm2d, BatchNorm3d)

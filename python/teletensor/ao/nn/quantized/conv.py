@@ -7,6 +7,7 @@ from typing import Any
 from .... import _C, nn, ops
 from .... import _quantized_names as q
 from ...._C import Tensor
+from ...._lazy import set_module
 from ...._quantized import create
 from ....nn import functional as F
 from ....nn.modules.utils import _ntuple
@@ -231,3 +232,6 @@ class ConvTranspose3d(_TransposedConvolution):
     """A transposed convolution of quantized tensors (N, C, D, H, W) with a qint8 weight."""
 
     _ndim, _FLOAT_MODULE = 3, nn.ConvTranspose3d
+
+
+set_module("teletensor.ao.nn.quantized.modules.conv", Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)

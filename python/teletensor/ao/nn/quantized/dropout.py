@@ -6,6 +6,7 @@ from typing import Any
 
 from .... import nn
 from ...._C import Tensor
+from ...._lazy import set_module
 
 
 class Dropout(nn.Dropout):
@@ -28,3 +29,6 @@ class Dropout(nn.Dropout):
         """The module in place of a Dropout; the result keeps the input's scale and zero point."""
         del scale, zero_point
         return cls(mod.p, mod.inplace)
+
+
+set_module("teletensor.ao.nn.quantized.modules.dropout", Dropout)

@@ -7,6 +7,7 @@ from typing import Any
 from .... import _C, nn, ops
 from .... import _quantized_names as q
 from ...._C import Tensor
+from ...._lazy import set_module
 from ...._quantized import create
 from ...quantization.qconfig import float_qparams_weight_only_qconfig
 from .. import qat
@@ -197,3 +198,6 @@ class EmbeddingBag(Embedding):
             r.num_embeddings, r.embedding_dim, r.max_norm, r.norm_type, r.scale_grad_by_freq, r.mode, r.sparse,
             r.get_quantized_weight(), r.include_last_offset, r.weight_dtype,
         )  # fmt: skip
+
+
+set_module("teletensor.ao.nn.quantized.modules.embedding_ops", Embedding, EmbeddingBag, EmbeddingPackedParams)

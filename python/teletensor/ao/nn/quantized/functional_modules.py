@@ -6,6 +6,7 @@ from typing import Any
 
 from .... import _C, ops
 from ...._C import Tensor
+from ...._lazy import set_module
 from ....nn import Identity, Module
 from .utils import ScaledResult
 
@@ -113,3 +114,6 @@ class QFunctional(ScaledResult):
         made = cls()
         made._take_scale(mod.activation_post_process)
         return made
+
+
+set_module("teletensor.ao.nn.quantized.modules.functional_modules", FloatFunctional, FXFloatFunctional, QFunctional)

@@ -7,6 +7,7 @@ from typing import Any
 from .... import _C, nn, ops
 from .... import _quantized_names as q
 from ...._C import Tensor
+from ...._lazy import set_module
 from ...._quantized import create
 from ....nn.modules.linear import NonDynamicallyQuantizableLinear
 from ....nn.utils.fusion import fuse_linear_bn_weights
@@ -168,3 +169,6 @@ class Linear(ScaledResult, WeightedQuantizedModule):
         made.set_weight_bias(ref_qlinear.get_quantized_weight(), ref_qlinear.bias)
         made.scale, made.zero_point = float(output_scale), int(output_zero_point)
         return made
+
+
+set_module("teletensor.ao.nn.quantized.modules.linear", Linear, LinearPackedParams)

@@ -6,6 +6,7 @@ from typing import Any
 
 from .... import nn, ops
 from ...._C import Tensor
+from ...._lazy import set_module
 from .utils import BufferedScale, qparams
 
 
@@ -103,3 +104,8 @@ class InstanceNorm2d(_InstanceNorm, nn.InstanceNorm2d):
 
 class InstanceNorm3d(_InstanceNorm, nn.InstanceNorm3d):
     """An instance norm of quantized tensors (N, C, D, H, W)."""
+
+
+set_module(
+    "teletensor.ao.nn.quantized.modules.normalization", GroupNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, LayerNorm
+)

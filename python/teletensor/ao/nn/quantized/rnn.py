@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...._lazy import set_module
 from ..quantizable.rnn import LSTM as ObservedLSTM
 
 
@@ -31,3 +32,6 @@ class LSTM(ObservedLSTM):
         made = cls._converted(other)
         made.__class__ = cls
         return made
+
+
+set_module("teletensor.ao.nn.quantized.modules.rnn", LSTM)

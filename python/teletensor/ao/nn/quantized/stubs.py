@@ -6,6 +6,7 @@ from typing import Any
 
 from .... import _C, nn
 from ...._C import Tensor
+from ...._lazy import set_module
 from ...._quantized import create
 from .utils import BufferedScale, qparams
 
@@ -50,3 +51,6 @@ class DeQuantize(nn.Module):
 
 class MaxPool2d(nn.MaxPool2d):
     """The largest numbers of windows; of quantized tensors too."""
+
+
+set_module("teletensor.ao.nn.quantized.modules", DeQuantize, Quantize)

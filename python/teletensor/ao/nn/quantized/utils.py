@@ -8,6 +8,7 @@ from typing import Any
 from .... import _C
 from .... import _quantized_names as q
 from ...._C import Tensor
+from ...._lazy import set_module
 from ...._quantized import create
 from ....nn import Module
 from ...quantization._ranges import integer_limits, is_per_tensor
@@ -104,3 +105,6 @@ class BufferedScale(Module):
             numbers = (float(self.scale), int(self.zero_point))
             self._known = (key, numbers)
         return numbers
+
+
+set_module("teletensor.ao.nn.quantized.modules.utils", WeightedQuantizedModule)

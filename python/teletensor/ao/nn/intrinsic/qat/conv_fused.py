@@ -8,6 +8,7 @@ from typing import Any
 from ..... import _C, nn
 from ....._C import Tensor
 from ....._grad_mode import no_grad
+from ....._lazy import set_module
 from .....nn import functional as F
 from .....nn import init
 from .....nn.utils.fusion import fuse_conv_bn_weights
@@ -189,3 +190,9 @@ def freeze_bn_stats(mod: nn.Module) -> None:
     """For Module.apply: batch norms use their averages."""
     if isinstance(mod, _ConvBn):
         mod.freeze_bn_stats()
+
+
+set_module(
+    "teletensor.ao.nn.intrinsic.qat.modules.conv_fused", ConvBn1d, ConvBn2d, ConvBn3d, ConvBnReLU1d, ConvBnReLU2d,
+    ConvBnReLU3d, ConvReLU1d, ConvReLU2d, ConvReLU3d,
+)  # fmt: skip

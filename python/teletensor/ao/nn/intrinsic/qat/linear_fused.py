@@ -6,6 +6,7 @@ from typing import Any
 
 from ..... import _C, nn
 from ....._C import Tensor
+from ....._lazy import set_module
 from .....nn import functional as F
 from .....nn.utils.fusion import fuse_linear_bn_weights
 from ...qat.linear import Linear, configuration
@@ -63,3 +64,7 @@ class LinearReLU(Linear, nni._FusedModule):
     def to_float(self) -> nni.LinearReLU:
         """A linear layer and a ReLU with copies of the parameters, not rounded."""
         return nni.LinearReLU(super().to_float(), nn.ReLU())
+
+
+set_module("teletensor.ao.nn.intrinsic.qat.modules.linear_fused", LinearBn1d)
+set_module("teletensor.ao.nn.intrinsic.qat.modules.linear_relu", LinearReLU)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..... import nn
 from ....._C import Tensor
+from ....._lazy import set_module
 from ...quantized.batchnorm import BatchNorm2d, BatchNorm3d, _BatchNorm
 from .. import fused as nni
 
@@ -32,3 +33,6 @@ class BNReLU3d(_BNReLU, BatchNorm3d):
     """A batch norm and a ReLU of quantized tensors (N, C, D, H, W)."""
 
     _FLOAT_MODULE = nni.BNReLU3d
+
+
+set_module("teletensor.ao.nn.intrinsic.quantized.modules.bn_relu", BNReLU2d, BNReLU3d)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..... import nn
 from ....._C import Tensor
+from ....._lazy import set_module
 from ...quantized import conv as nnq
 from .. import fused as nni
 
@@ -52,3 +53,7 @@ class ConvAddReLU2d(ConvAdd2d):
     """A Conv2d, the sum with a second quantized tensor, and a ReLU."""
 
     _FLOAT_MODULE, _operator = nni.ConvAddReLU2d, "conv{n}d_add_relu"
+
+
+set_module("teletensor.ao.nn.intrinsic.quantized.modules.conv_add", ConvAdd2d, ConvAddReLU2d)
+set_module("teletensor.ao.nn.intrinsic.quantized.modules.conv_relu", ConvReLU1d, ConvReLU2d, ConvReLU3d)

@@ -7,6 +7,7 @@ from typing import Any
 from ..... import _quantized_names as q
 from ..... import nn, ops
 from ....._C import Tensor
+from ....._lazy import set_module
 from ...quantized.linear import Linear
 from ...quantized.utils import qparams
 from .. import fused as nni
@@ -96,3 +97,6 @@ class LinearTanh(_WithActivation):
 
     def _get_name(self) -> str:
         return "QuantizedLinearTanh"
+
+
+set_module("teletensor.ao.nn.intrinsic.quantized.modules.linear_relu", LinearReLU, LinearLeakyReLU, LinearTanh)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....._lazy import set_module
 from ....quantization.qconfig import _activation_is_memoryless
 from ..linear import Linear as StaticLinear
 
@@ -19,3 +20,6 @@ class Linear(StaticLinear):
             raise ValueError(
                 "Dynamic QAT requires a memoryless observer.This means a MovingAverage observer with averaging constant equal to 1"
             )
+
+
+set_module("teletensor.ao.nn.qat.dynamic.modules.linear", Linear)

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..... import nn
 from ....._C import Tensor
+from ....._lazy import set_module
 from .. import conv as static
 
 
@@ -64,3 +65,8 @@ class ConvTranspose3d(_Dynamic, static.ConvTranspose3d):
     """A transposed convolution with a qint8 weight, whose input is quantized with its own range."""
 
     _FLOAT_MODULE = nn.ConvTranspose3d
+
+
+set_module(
+    "teletensor.ao.nn.quantized.dynamic.modules.conv", Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+)

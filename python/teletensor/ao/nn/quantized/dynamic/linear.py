@@ -7,6 +7,7 @@ from typing import Any
 from ..... import _C, nn, ops
 from ..... import _quantized_names as q
 from ....._C import Tensor
+from ....._lazy import set_module
 from .....nn.modules.linear import NonDynamicallyQuantizableLinear
 from ....quantization.qconfig import default_dynamic_qconfig
 from ...intrinsic import fused as nni
@@ -70,3 +71,6 @@ class Linear(StaticLinear):
         made = cls(ref_qlinear.in_features, ref_qlinear.out_features, dtype=ref_qlinear.weight_dtype)
         made.set_weight_bias(ref_qlinear.get_quantized_weight(), ref_qlinear.bias)
         return made
+
+
+set_module("teletensor.ao.nn.quantized.dynamic.modules.linear", Linear)

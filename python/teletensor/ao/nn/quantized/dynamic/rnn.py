@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ..... import _C, nn
 from ..... import _quantized_names as q
 from ....._C import Tensor
+from ....._lazy import set_module
 from ....._quantized import create
 from .....nn import functional as F
 from .....nn.utils.rnn import PackedSequence
@@ -278,3 +279,6 @@ class GRU(RNNBase):
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__("GRU", *args, **kwargs)
+
+
+set_module("teletensor.ao.nn.quantized.dynamic.modules.rnn", GRU, LSTM, PackedParameter, RNNBase)

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..... import nn
 from ....._C import Tensor
+from ....._lazy import set_module
 from .utils import ReferenceQuantizedModule
 
 
@@ -102,3 +103,8 @@ class ConvTranspose2d(_TransposedConvolution, nn.ConvTranspose2d):
 
 class ConvTranspose3d(_TransposedConvolution, nn.ConvTranspose3d):
     """A ConvTranspose3d whose weight is rounded in each call."""
+
+
+set_module(
+    "teletensor.ao.nn.quantized.reference.modules.conv", Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+)

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..... import nn
 from ....._C import Tensor
+from ....._lazy import set_module
 from .....nn import functional as F
 from .utils import ReferenceQuantizedModule
 
@@ -37,3 +38,6 @@ class Linear(nn.Linear, ReferenceQuantizedModule):
         )
         made._take(m)
         return made
+
+
+set_module("teletensor.ao.nn.quantized.reference.modules.linear", Linear)

@@ -7,6 +7,7 @@ from typing import Any
 from ..... import _C, nn
 from ..... import _quantized_names as q
 from ....._C import Tensor
+from ....._lazy import set_module
 from .utils import DEFAULT, as_tensor, quantized, rounded
 
 
@@ -168,3 +169,6 @@ class GRU(RNNBase, nn.GRU):
     def __init__(self, *args: Any, weight_qparams_dict: dict[str, Any] | None = None, device: Any = None, **kwargs: Any):
         super().__init__(*args, device=device, **kwargs)
         self._init_layer(weight_qparams_dict, device)
+
+
+set_module("teletensor.ao.nn.quantized.reference.modules.rnn", RNNCell, LSTMCell, GRUCell, LSTM, GRU, RNNCellBase, RNNBase)

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..... import nn
 from ....._C import Tensor
+from ....._lazy import set_module
 from .....nn import functional as F
 from .utils import ReferenceQuantizedModule
 
@@ -72,3 +73,6 @@ class EmbeddingBag(nn.EmbeddingBag, ReferenceQuantizedModule):
             mod.num_embeddings, mod.embedding_dim, mod.max_norm, mod.norm_type, mod.scale_grad_by_freq, mod.mode, mod.sparse, mod.weight,
             mod.include_last_offset, mod.padding_idx, mod.weight.device, mod.weight.dtype, weight_qparams,
         )  # fmt: skip
+
+
+set_module("teletensor.ao.nn.quantized.reference.modules.sparse", Embedding, EmbeddingBag)

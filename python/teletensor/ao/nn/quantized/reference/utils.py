@@ -7,6 +7,7 @@ from typing import Any
 from ..... import _C, nn
 from ..... import _quantized_names as q
 from ....._C import Tensor
+from ....._lazy import set_module
 from ....._quantized import create
 
 _QUANTIZED = (q.quint8, q.qint8, q.quint4x2, q.qint32)
@@ -93,3 +94,6 @@ class ReferenceQuantizedModule(nn.Module):
         self.weight = nn.Parameter(mod.weight.detach())
         if mod.bias is not None:
             self.bias = nn.Parameter(mod.bias.detach())
+
+
+set_module("teletensor.ao.nn.quantized.reference.modules.utils", ReferenceQuantizedModule)

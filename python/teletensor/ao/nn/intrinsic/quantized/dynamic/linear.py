@@ -7,6 +7,7 @@ from typing import Any
 from ...... import _C, nn, ops
 from ...... import _quantized_names as q
 from ......_C import Tensor
+from ......_lazy import set_module
 from ....quantized.dynamic.linear import Linear
 from ... import fused as nni
 
@@ -32,3 +33,6 @@ class LinearReLU(Linear):
     def from_reference(cls, ref_qlinear_relu: nn.Module) -> Linear:
         """The module of a fused reference module."""
         return super().from_reference(ref_qlinear_relu[0])
+
+
+set_module("teletensor.ao.nn.intrinsic.quantized.dynamic.modules.linear_relu", LinearReLU)
