@@ -322,7 +322,9 @@ def to_mkldnn(self: Tensor, dtype: Any = None) -> Tensor:
     if dtype is not None and self.dtype in (_C.int8, _C.uint8) and wanted is not self.dtype:
         raise RuntimeError("For int8, uint8 cpu_tensor input, we should not change the data type.")
     if not self.dim() or {self.dtype, wanted} == {_C.bfloat16, _C.float16}:
-        raise RuntimeError(f"[to_mkldnn] expected dimensions, and no conversion of bfloat16 and float16, got {tuple(self.shape)} of {self.dtype}")
+        raise RuntimeError(
+            f"[to_mkldnn] expected dimensions, and no conversion of bfloat16 and float16, got {tuple(self.shape)} of {self.dtype}"
+        )
     return self.to(wanted, copy=True)
 
 

@@ -120,7 +120,8 @@ def fbgemm_linear_fp16_weight_fp32_activation(
     name = "fbgemm_linear_fp16_weight_fp32_activation"
     _require(name, packed_weight.dtype is _C.float16, "a weight of fbgemm_pack_gemm_matrix_fp16", packed_weight.dtype)
     _require(name, input.dtype is _C.float32, "an input of dtype float32", input.dtype)
-    _require(name, input.dim() >= 2 and input.size(-1) == packed_weight.size(1), f"an input (..., {packed_weight.size(1)})", tuple(input.shape))
+    columns = packed_weight.size(1)
+    _require(name, input.dim() >= 2 and input.size(-1) == columns, f"an input (..., {columns})", tuple(input.shape))
     _require(name, bias is None or bias.dim() == 1, "a bias of 1 dimension", "" if bias is None else tuple(bias.shape))
     result = _C.ops.linear(input, packed_weight.to(_C.float32), bias)
     return result if output is None else output.resize_(result.shape).copy_(result)

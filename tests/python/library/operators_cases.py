@@ -153,7 +153,8 @@ def case_overloads_read_iterators_once(torch):
     for function, args in ((ops.g, ((i for i in (1, 2)),)), (ops.g, (map(int, "12"), 3)), (ops.i, ((i for i in (1, 2)),)),
                            (ops.g, ([Number()],)), (ops.h, (2**70,)), (ops.s, ("a",))):  # fmt: skip
         function(*args)
-    for function, args in ((ops.s, (2**70,)), (ops.g, ([2**70],)), (ops.g, ("a",)), (ops.g, (interrupted(),)), (ops.g.default, (interrupted(),))):
+    for function, args in ((ops.s, (2**70,)), (ops.g, ([2**70],)), (ops.g, ("a",)), (ops.g, (interrupted(),)),
+                           (ops.g.default, (interrupted(),))):  # fmt: skip
         text = error(function, *args)
         rows.append([first_word(text), "Overloaded torch operator invoked from Python failed to match any schema:\n" in text])
     return [*rows, numbers]
