@@ -11,7 +11,9 @@ def test_runs_of_pytorch_do_not_find_teletensor(tmp_path, monkeypatch):
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.15.0+teletensor\n")
     (information / "RECORD").write_text(f"torch/__init__.py,,\ntorchao/__init__.py,,\n{information.name}/METADATA,,\n")
     (packages / "timm-1.0.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: timm\nVersion: 1.0\n")
+    (tmp_path / "peers/lib/python3.11/site-packages").mkdir(parents=True)
     monkeypatch.setattr(environment, "VENV", tmp_path)
+    monkeypatch.setattr(environment, "PEERS", tmp_path / "peers")
     for _ in range(2):  # the second run finds the links of the first
         folder = environment.paths("torch")[-1]
         assert sorted(path.name for path in folder.iterdir()) == ["timm", "timm-1.0.dist-info", "torchvision"]
