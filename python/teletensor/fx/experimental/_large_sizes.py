@@ -20,6 +20,7 @@ Probe = Callable[[int], tuple[str, Captured | None]]  # of a size: how its recor
 SIZES = (1031, 4099, (1 << 16) + 3, (1 << 20) + 7, (1 << 24) + 43, (1 << 27) + 29, (1 << 31) + 11, (1 << 40) + 15)
 _COMMON = 5040  # sizes at such distances have the same remainders by 2 to 10
 _STEP = 12
+_MOST = 1 << 62
 _MOST_SECONDS = 0.02  # that a recording may take longer than the first before larger sizes are not tried
 
 
@@ -39,8 +40,7 @@ def climb(probe: Probe, hint: int, sizes: tuple[int, ...]) -> tuple[dict[int, Ca
         start = time.perf_counter()  # time.thread_time() takes milliseconds on some systems
         outcome, made, n = *probe(size), size
         if outcome == GUARDED:  # perhaps one of a remainder
-            n = hint + _COMMON * -(-(size - hint) // _COMMON)
-            outcome, made = probe(n)
+            n, outcome, made = _unguarded(probe, hint + _COMMON * -(-(size - hint) // _COMMON), _MOST)
         if made is None:
             low, outcome = _last(probe, low, n, outcome, found)
             # Results with more elements than can be counted fail for any size beyond.
@@ -69,14 +69,23 @@ def _is_slow(seconds: float, first_seconds: float, again: Callable[[], Any]) -> 
     return time.thread_time() - start > most
 
 
+def _unguarded(probe: Probe, size: int, end: int) -> tuple[int, str, Captured | None]:
+    """The first size of a few from `size` to `end` at which guards, such as those of remainders, hold, and its recording."""
+    for n in range(size, min(size + _STEP, end)):
+        outcome, made = probe(n)
+        if outcome != GUARDED:
+            return n, outcome, made
+    return size, GUARDED, None
+
+
 def _last(probe: Probe, low: int, high: int, outcome: str, found: dict[int, Captured]) -> tuple[int, str]:
     """The largest size of which the recording is the same, between one that is and one that is not; and the outcome beyond it."""
     best = None
     while high - low > _STEP:
         middle = low + max((high - low) // (2 * _STEP), 1) * _STEP
-        other, made = probe(middle)
+        middle, other, made = _unguarded(probe, middle, high)
         if made is None:
-            high, outcome = middle, other
+            high, outcome = middle, outcome if other == GUARDED else other  # sizes beyond may have the guard's outcome again
         else:
             low, best = middle, made
     for n in range(high - 1, low, -1):
