@@ -51,7 +51,8 @@ def sizes(numbers: Any) -> np.ndarray | Sizes:
     if not isinstance(numbers, np.ndarray):
         listed = list(numbers)
         numbers = np.empty(len(listed), dtype=object)
-        numbers[:] = listed
+        for i, number in enumerate(listed):  # an assignment of all would ask sizes of recordings for arrays
+            numbers[i] = number
     if not all(fixed(n) for n in numbers.flat):
         if any(fixed(n) and not -(1 << 63) <= n < 1 << 63 for n in numbers.flat):
             raise OverflowError("[onnx] expected sizes that are int64 numbers")
