@@ -354,7 +354,7 @@ def test_constants_in_gradients_limit_sizes(torch):
     assert 2 <= served < 6
 
 
-SIZES_OF_REMAINDERS = (*range(2, 13), 16, 20, 21, 48, 49, 50, 57, 106, 217, 619, 676, 1000, 1332, 1333, 1334, 2000, 4099)
+SIZES_OF_REMAINDERS = (*range(2, 13), 16, 20, 21, 48, 49, 50, 57, 106, 217, 619, 676, 1000, 1332, 1333, 1334, 2000, 3004, 4099)
 # Functions of x (n,) and n at the example, with the least number of sizes of SIZES_OF_REMAINDERS that make_fx and export serve.
 RARE_OUTCOMES = {
     "remainder below a float": ("x * 2 if n % 5 < 0.5 else x", 5, 4, 1), "quotient of a remainder": ("x * 2 if (n % 4) / 4 == 0 else x", 8, 7, 1),
@@ -374,7 +374,8 @@ RARE_OUTCOMES = {
     "rare alpha": ("torch.add(x, x, alpha=1 + (n + 7) % 57 // 56)", 5, 21, 1), "rare split": ("x.split(1 + (n + 7) % 57 // 56)[0]", 5, 1, 1),
     "rare size of a slice": ("x * 2 if x[: (n + 7) % 57 // 56].shape[0] == 0 else x", 5, 21, 1),
     "rare size as a float": ("x * 2 if x[: (n + 7) % 57 // 56].shape[0] / 2 < 0.3 else x", 5, 21, 1), "size of a size": ("torch.ones(1 + x[: (n + 7) % 57 // 56].shape[0])", 5, 21, 1),
-    "rare size of a sum": ("x * 2 if (x[: n - (n + 7) % 57 // 56] + 1).shape[0] == n else x", 5, 21, 1), "rare result": ("(n + 7) % 57 // 56 + 0 * x", 5, 28, 28), "half as a float": ("x * 2 if (n - n // 2) / 2 > 0 else x", 5, 25, 25), "positive": ("x / (n % 5 + 1) if n * (n % 5 + 1) > 0 else x", 5, 25, 25),
+    "rare size of a sum": ("x * 2 if (x[: n - (n + 7) % 57 // 56] + 1).shape[0] == n else x", 5, 21, 1), "split after a remainder": ("torch.stack([c.sum() for c in x.split(1500)]) if n // 2 % 4 == 2 else x", 5, 4, 1),
+    "rare result": ("(n + 7) % 57 // 56 + 0 * x", 5, 28, 28), "half as a float": ("x * 2 if (n - n // 2) / 2 > 0 else x", 5, 25, 25), "positive": ("x / (n % 5 + 1) if n * (n % 5 + 1) > 0 else x", 5, 25, 25),
 }  # fmt: skip
 
 
