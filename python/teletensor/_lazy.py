@@ -133,11 +133,12 @@ def _find_sources(inspect: ModuleType) -> None:
 class _InspectFinder:
     """Calls _find_sources() at the end of the import of `inspect`, which takes too long to import for programs that do not use it."""
 
+    _called = False
+
     def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> Any:
-        if name != "inspect":
+        if name != "inspect" or self._called:
             return None
-        with contextlib.suppress(ValueError):  # two threads import it
-            sys.meta_path.remove(self)  # type: ignore[arg-type]
+        self._called = True  # it stays in the list, through which other threads may be iterating
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.loader is not None and not isinstance(spec.loader, type):
             execute = spec.loader.exec_module
