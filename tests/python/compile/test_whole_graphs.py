@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 
 import pytest
 
@@ -156,6 +157,7 @@ def test_programs_have_the_names_of_functions_and_classes():
     function, model = torch.compile(doubled), torch.compile(torch.nn.Sequential(torch.nn.Linear(3, 3)))
     other = torch.nn.ReLU()
     other.compile()
+    gc.collect()  # the Programs of other tests
     before = len(torch.compiler.stats())
     function(torch.ones(4)), model(torch.ones(3)), other(torch.ones(5))
     names = [each.name.rpartition(".")[2] for each in torch.compiler.stats()[before:]]

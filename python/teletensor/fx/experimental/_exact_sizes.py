@@ -43,7 +43,7 @@ class ExactSizes:
     def difference(self, left: tuple, right: tuple) -> Expression | None:
         """`left - right` as an expression that holds for all sizes; None if none is known."""
         found = fitted([value_of(a) - value_of(b) for a, b in zip(left, right)], self.samples)
-        if found is None or all(map(is_polynomial, (left[0], right[0]))):
+        if found is None or all(map(is_polynomial, (left[0], right[0]))) or all(map(self._is_constant, (left, right))):
             return found
         a, b = self._periodic(left), self._periodic(right)
         if a is None or b is None:
@@ -63,6 +63,16 @@ class ExactSizes:
             return False
         points = (dict(zip(names, values)) for values in itertools.product(range(count), repeat=len(names)))
         return all(expression.value(p) == size.value(p) for p in points)
+
+    def _is_constant(self, column: tuple) -> bool:
+        """Whether a number is computed from sizes that are the same for all sizes of the symbols."""
+        first = column[0]
+        if type(first) not in (RecordedSize, RecordedFloat):
+            return type(first) in (int, float) and len(set(column)) == 1
+        if type(first) is RecordedSize and is_polynomial(first):
+            found = fitted([value_of(v) for v in column], self.samples)
+            return found is not None and not any(found.terms)  # the key of a constant is empty
+        return all(map(self._is_constant, zip(*(v.recipe[1:] for v in column))))
 
     def _periodic(self, column: tuple) -> _Periodic | None:
         first, values = column[0], tuple(map(value_of, column))

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from ...._lazy import lazy_attributes
 
-__all__ = ["LSTM", "LSTMCell", "MultiheadAttention"]
+__all__ = ["LSTM", "LSTMCell", "MultiheadAttention", "modules"]
 
 __getattr__, __dir__ = lazy_attributes(globals(), (), {"rnn": "LSTM LSTMCell", "activation": "MultiheadAttention"})

@@ -6,7 +6,7 @@ from ....._lazy import lazy_attributes
 
 __all__ = [
     "ConvBn1d", "ConvBn2d", "ConvBn3d", "ConvBnReLU1d", "ConvBnReLU2d", "ConvBnReLU3d", "ConvReLU1d", "ConvReLU2d",
-    "ConvReLU3d", "LinearBn1d", "LinearReLU", "freeze_bn_stats", "update_bn_stats",
+    "ConvReLU3d", "LinearBn1d", "LinearReLU", "freeze_bn_stats", "modules", "update_bn_stats",
 ]  # fmt: skip
 
 _NAMES = {

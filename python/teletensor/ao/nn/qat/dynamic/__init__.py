@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from ....._lazy import lazy_attributes
 
-__all__ = ["Linear"]
+__all__ = ["Linear", "modules"]
 
 __getattr__, __dir__ = lazy_attributes(globals(), (), {"linear": "Linear"})

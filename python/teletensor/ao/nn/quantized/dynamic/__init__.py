@@ -6,7 +6,7 @@ from ....._lazy import lazy_attributes
 
 __all__ = [
     "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "GRU", "GRUCell", "LSTM",
-    "LSTMCell", "Linear", "RNNCell",
+    "LSTMCell", "Linear", "RNNCell", "modules",
 ]  # fmt: skip
 
 _NAMES = {

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from ......_lazy import lazy_attributes
 
-__all__ = ["LinearReLU"]
+__all__ = ["LinearReLU", "modules"]
 
 __getattr__, __dir__ = lazy_attributes(globals(), (), {"linear": "LinearReLU"})
