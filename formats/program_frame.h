@@ -2,7 +2,7 @@
 //
 // A daemon reads the frames of its clients, and a client the Programs that an earlier process has stored. Checks for
 // errors that occur only in frames: unknown operators, counts or inline bytes above the limits, and result names that
-// exceed 64 bits. Whoever runs the Program checks argument kinds, result counts, and whether names are defined.
+// exceed 64 bits. The Program's user checks argument kinds, result counts, and whether names are defined.
 #pragma once
 
 #include <cstdint>

@@ -26,8 +26,8 @@ namespace tt {
 namespace {
 
 constexpr bool kRecords = true;  // instructions say whether they record
-// Estimates of what a replacement saves, per call that is not executed and per byte that is not stored, and takes, once
-// and per call that it replaces.
+// Estimated nanoseconds that a replacement saves for each call that is not executed, the bytes for which it saves one,
+// the nanoseconds that it needs itself, and those for each call that it replaces.
 constexpr int64_t kNsPerCall = 650, kBytesPerNs = 16, kNsToReplace = 700, kNsToReplaceCall = 150;
 
 bool is_on_cpu(const TensorMeta& meta) { return meta.device.type == DeviceType::kCPU; }
