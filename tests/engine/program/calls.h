@@ -2,9 +2,11 @@
 #pragma once
 
 #include <concepts>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/program/passes/remove_unused.h"
 #include "engine/schema/op.h"
 #include "engine/schema/program.h"
 #include "engine/schema/program_types.h"
@@ -13,12 +15,27 @@ namespace tt::testing {
 
 inline Arg slot(Slot name) { return slot_arg(name); }
 
+// The names must outlive the argument.
+inline Arg slots(absl::Span<const Slot> names) {
+  Arg arg;
+  arg.kind = Arg::Kind::kSlots;
+  arg.size = static_cast<uint32_t>(names.size());
+  arg.slots = names.data();
+  return arg;
+}
+
 // Adds `results` = op(args).
 inline Instruction& add(Program* program, std::string_view op, std::vector<Arg> args, std::vector<Slot> results,
                         uint8_t flags = Instruction::kGrad) {
   Instruction& instruction = program->add(*find_op(op), args, results);
   instruction.flags = flags;
   return instruction;
+}
+
+// The text of the Program without the calls that nothing reads.
+inline std::string without_unused(Program program) {
+  remove_unused(&program);
+  return to_string(program);
 }
 
 // The metadata of contiguous float32 inputs.
