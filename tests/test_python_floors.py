@@ -20,7 +20,7 @@ LAYERS = {
     # The bindings (_C) and what needs nothing but them.
     "bindings": """
         __future__
-        _VF _absent_autocast _absent_device _absent_dtypes _active_profile _composites _config_module _connection _data_errors
+        _absent_autocast _absent_device _absent_dtypes _active_profile _composites _config_module _connection _data_errors
         _default_group _dlpack
         _engine_package _generator
         _gradients _grad_mode _html _integers _layouts _lazy
@@ -45,7 +45,7 @@ LAYERS = {
     "namespace": "__init__ _torch_c_compat _torch_c_compat/_fft _torch_c_compat/_linalg _torch_c_compat/_special",
     # Modules, optimizers, distributions, data, files.
     "nn": """
-        _checkpoint _torch_c_compat/_nn
+        _VF _checkpoint _torch_c_compat/_nn
         backends/cuda distributions func/_batch_norm functional hub multiprocessing nn optim overrides quasirandom serialization
         utils/_checkpoint_names utils/_checkpoint_runs utils/_foreach_utils utils/backend_registration utils/data utils/hooks
         utils/model_zoo utils/_swap

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from . import _C
 from ._C import Tensor
+from .nn._torch_recurrent import lstm_cell
 
 __all__ = ["gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell"]
 
-gru_cell, lstm_cell = _C.torch.gru_cell, _C.torch.lstm_cell
-rnn_relu_cell, rnn_tanh_cell = _C.torch.rnn_relu_cell, _C.torch.rnn_tanh_cell
+gru_cell, rnn_relu_cell, rnn_tanh_cell = _C.torch.gru_cell, _C.torch.rnn_relu_cell, _C.torch.rnn_tanh_cell
 
 
 def _split_args(args: tuple) -> tuple:

@@ -44,7 +44,7 @@ NAMES = {
     "_toplevel.published": "open publish published unpublish",
     "_plugin_devices": "_register_device_module=register_device_module",
     "_ops.tensor_queries": "get_device get_device_module is_distributed is_inference is_nonzero is_same_size is_signed typename",
-    "nn._torch_recurrent": "gru lstm rnn_relu rnn_tanh",
+    "nn._torch_recurrent": "gru lstm lstm_cell rnn_relu rnn_tanh",
     "_toplevel.settings": "get_deterministic_debug_mode get_num_interop_threads init_num_threads "
     "is_warn_always_enabled set_deterministic_debug_mode set_flush_denormal "
     "set_num_interop_threads set_warn_always",

@@ -1,4 +1,4 @@
-"""Recurrent networks with ATen's signatures.
+"""Recurrent networks, and the step of an LSTM, with ATen's signatures.
 
     lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
     lstm(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)
@@ -8,10 +8,12 @@ The second form takes packed sequences: data has one row per element, batch_size
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Callable
 
 from .. import _C
 from .._C import Tensor
+from .._overridable import overridable
 
 _NAMES = ("hx", "params", "has_biases", "num_layers", "dropout", "train", "bidirectional")
 
@@ -58,3 +60,57 @@ def _one_state(name: str, run: Callable) -> Callable:
 gru = _one_state("gru", lambda data, hx, params, steps, options: _C.ops.gru(data, hx, params, steps, *options))
 rnn_tanh = _one_state("rnn_tanh", lambda data, hx, params, steps, options: _C.ops.rnn(data, hx, params, steps, "tanh", *options))
 rnn_relu = _one_state("rnn_relu", lambda data, hx, params, steps, options: _C.ops.rnn(data, hx, params, steps, "relu", *options))
+
+
+def check_step(input: Tensor, states: Sequence[Tensor], input_size: int, hidden_size: int) -> None:
+    """Checks the sizes of the input and of the states of one step. Raises RuntimeError."""
+    if input.shape[-1] != input_size:
+        raise RuntimeError(f"input has inconsistent input_size: got {input.shape[-1]} expected {input_size}")
+    for i, state in enumerate(states):
+        if input.dim() == state.dim() == 2 and input.shape[0] != state.shape[0]:
+            raise RuntimeError(f"Input batch size {input.shape[0]} doesn't match hidden{i} batch size {state.shape[0]}")
+        if state.shape[-1] != hidden_size:
+            raise RuntimeError(f"hidden{i} has inconsistent hidden_size: got {state.shape[-1]}, expected {hidden_size}")
+
+
+def _autocast_step(
+    input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """lstm_cell() under autocast on a CPU, which casts the products only: the dtype of the results is at least that of c."""
+    if isinstance(hx, Tensor):
+        raise TypeError("lstm_cell(): argument 'hx' must be tuple of Tensors, not Tensor")
+    if len(hx) != 2 or any(state.dim() != input.dim() for state in hx):
+        raise RuntimeError(f"[lstm_cell] expected two states of {input.dim()} dimensions, as input, got {[list(t.shape) for t in hx]}")
+    size = w_hh.shape[-1]
+    check_step(input, hx, w_ih.shape[-1], size)
+    for name, weight in (("weight_ih", w_ih), ("weight_hh", w_hh)):
+        if weight.shape[0] != 4 * size:
+            raise RuntimeError(f"{name} first dim must be 4 * hidden_size = {4 * size}, but got {weight.shape[0]}")
+    h, c = hx
+    gates = _C.functional.linear(input, w_ih, b_ih) + _C.functional.linear(h, w_hh, b_hh)
+    i, f, g, o = gates.chunk(4, -1)
+    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+    return o.sigmoid() * c.tanh(), c
+
+
+def lstm_cell(
+    input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """One step of an LSTM: returns the states (h, c), of size (batch, hidden size).
+
+    Args:
+        input: of size (batch, input size).
+        hx: the states (h, c) before the step.
+        w_ih: the weights of the input, of size (4 * hidden size, input size).
+        w_hh: the weights of h, of size (4 * hidden size, hidden size).
+        b_ih: added to the product with w_ih, of size (4 * hidden size).
+        b_hh: added to the product with w_hh, of size (4 * hidden size).
+
+    Raises:
+        RuntimeError: sizes or dtypes do not match.
+    """
+    is_cast = _C.autocast_dtype("cpu") is not None and isinstance(input, Tensor) and input.device.type == "cpu"
+    return tuple((_autocast_step if is_cast else _C.torch.lstm_cell)(input, hx, w_ih, w_hh, b_ih, b_hh))
+
+
+lstm_cell = overridable("teletensor", "lstm_cell", lstm_cell)

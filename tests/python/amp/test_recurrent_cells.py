@@ -28,3 +28,21 @@ def test_lstm_cell(torch, dtype, state):
         torch.testing.assert_close(a.float(), b, rtol=0.05, atol=0.05)
     (h.float().sum() + c.float().sum()).backward()
     assert cell.weight_hh.grad.dtype == torch.float32 and cell.weight_hh.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("weight", [F32, BF16, "float16"])
+def test_lstm_cell_as_a_function(torch, weight):
+    shapes = (2, 3), (2, 4), (2, 4), (16, 3), (16, 4), (16,), (16,)
+    x, h, c, *w = (torch.randn(shape) for shape in shapes)
+    want = torch.lstm_cell(x, (h, c), *w)
+    w = [t.to(getattr(torch, weight)) for t in w]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        for state in (c, c.bfloat16()):
+            got = torch.lstm_cell(x, (h.half(), state), *w)
+            assert type(got) is tuple and got[0].dtype == got[1].dtype == state.dtype  # as in PyTorch
+            for a, b in zip(got, want, strict=True):
+                torch.testing.assert_close(a.float(), b, rtol=0.05, atol=0.05)
+        with pytest.raises(RuntimeError, match="weight_hh first dim must be 4 \\* hidden_size = 16, but got 12"):
+            torch.lstm_cell(x, (h, c), w[0], w[1][:12])
+        with pytest.raises(RuntimeError, match="expected two states"):
+            torch.lstm_cell(x, (h,), w[0], w[1])

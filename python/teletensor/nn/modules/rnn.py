@@ -9,8 +9,8 @@ from typing import Any
 
 from ... import _C
 from ..._C import Tensor
-from .. import functional as F
 from .. import init
+from .._torch_recurrent import check_step, lstm_cell
 from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
 from .module import Module
@@ -321,16 +321,12 @@ class RNNCellBase(Module):
     def _step(self, operator, input, hx):
         if input.dim() not in (1, 2):
             raise ValueError(f"{type(self).__name__}: Expected input to be 1D or 2D, got {input.dim()}D instead")
-        if input.shape[-1] != self.input_size:
-            raise RuntimeError(f"input has inconsistent input_size: got {input.shape[-1]} expected {self.input_size}")
-        for i, state in enumerate(hx if isinstance(hx, list) else [hx]):
+        states = hx if isinstance(hx, list) else [hx]
+        for i, state in enumerate(states):
             if state.dim() not in (1, 2):
                 place = f"hx[{i}]" if isinstance(hx, list) else "hidden"
                 raise ValueError(f"{type(self).__name__}: Expected {place} to be 1D or 2D, got {state.dim()}D instead")
-            if input.dim() == state.dim() == 2 and input.shape[0] != state.shape[0]:
-                raise RuntimeError(f"Input batch size {input.shape[0]} doesn't match hidden{i} batch size {state.shape[0]}")
-            if state.shape[-1] != self.hidden_size:
-                raise RuntimeError(f"hidden{i} has inconsistent hidden_size: got {state.shape[-1]}, expected {self.hidden_size}")
+        check_step(input, states, self.input_size, self.hidden_size)
         return operator(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
 
     def extra_repr(self) -> str:
@@ -355,14 +351,6 @@ class RNNCell(RNNCellBase):
         return self._step(operator, input, self._zeros(input) if hx is None else hx)
 
 
-def _step_of_autocast(input, hx, w_ih, w_hh, b_ih, b_hh):
-    """lstm_cell() under autocast on a CPU, which casts the products only: the dtype of the results is at least that of c."""
-    h, c = hx
-    i, f, g, o = (F.linear(input, w_ih, b_ih) + F.linear(h, w_hh, b_hh)).chunk(4, -1)
-    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
-    return o.sigmoid() * c.tanh(), c
-
-
 class LSTMCell(RNNCellBase):
     """One step of LSTM. Returns (h, c)."""
 
@@ -371,8 +359,7 @@ class LSTMCell(RNNCellBase):
 
     def forward(self, input, hx=None):
         states = [self._zeros(input), self._zeros(input)] if hx is None else list(hx)
-        is_mixed = _C.autocast_dtype("cpu") is not None and input.device.type == "cpu"
-        return tuple(self._step(_step_of_autocast if is_mixed else _C.torch.lstm_cell, input, states))
+        return self._step(lstm_cell, input, states)
 
 
 class GRUCell(RNNCellBase):
