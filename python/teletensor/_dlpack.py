@@ -83,7 +83,7 @@ class _CapsuleHolder:
 
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """Imports an object with __dlpack__, or a capsule.
+    """Imports an object with __dlpack__, or a capsule, by default to the CPU.
 
     A Tensor is returned detached, without copying its bytes, unless a copy or another device is requested.
 
@@ -101,7 +101,8 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
 
     producer = ext_tensor if hasattr(ext_tensor, "__dlpack__") else _CapsuleHolder(ext_tensor)
     on_device = producer.__dlpack_device__()[0] != DLDeviceType.kDLCPU
-    return _C.tensor(np.from_dlpack(producer, device="cpu") if on_device else np.from_dlpack(producer), device=device)
+    array = np.from_dlpack(producer, device="cpu") if on_device else np.from_dlpack(producer)
+    return _C.tensor(array, device="cpu" if device is None else device)
 
 
 def to_dlpack(tensor: Tensor) -> Any:

@@ -25,6 +25,9 @@ __all__ = [
 
 
 _BUFFERS = (bytearray, memoryview, array.array)
+# The device that set_default_device() or a block `with device:` has set, to which tensor(), as_tensor() and asarray() also
+# move tensors; None if there is none.
+_chosen_device: _C.device | None = None
 
 
 def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
@@ -33,6 +36,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, pin_me
     ``pin_memory`` has no effect: the client holds no bytes to pin.
     """
     check_flags("tensor", pin_memory=pin_memory)
+    device = _chosen_device if device is None else device
     if type(data) in _BUFFERS:  # a sequence of Python's numbers; asarray() keeps the dtype of the elements
         data = memoryview(data).tolist()
     if is_storage(data):
@@ -90,7 +94,7 @@ def _of_recorded_numbers(data, dtype, device) -> Tensor | None:
 def as_tensor(data, dtype=None, device=None) -> Tensor:
     """Returns `data` itself if it is a Tensor with that dtype and device, otherwise a new tensor."""
     if isinstance(data, Tensor):
-        return data.to(dtype=dtype, device=device)
+        return data.to(dtype=dtype, device=_chosen_device if device is None else device)
     return tensor(data, dtype=dtype, device=device)
 
 
@@ -101,6 +105,7 @@ def asarray(obj, *, dtype=None, device=None, copy: bool | None = None, requires_
         ValueError: `copy` is False, and `obj` is not a tensor of that dtype and device. An array is always copied.
     """
     check_optional_flags("asarray", copy=copy, requires_grad=requires_grad)
+    device = _chosen_device if device is None else device
     if isinstance(obj, Tensor):
         result = obj.to(dtype=dtype, device=device)
         if copy is False and result is not obj:
@@ -119,10 +124,10 @@ def asarray(obj, *, dtype=None, device=None, copy: bool | None = None, requires_
 
 
 def from_numpy(ndarray) -> Tensor:
-    """Creates a tensor with a copy of the array's values. Unlike in PyTorch, array and tensor do not share memory."""
+    """Creates a tensor on the CPU with a copy of the array's values. Unlike in PyTorch, array and tensor do not share memory."""
     if not hasattr(ndarray, "__array_interface__"):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
-    return _converted(ndarray)
+    return _converted(ndarray, device="cpu")
 
 
 def is_tensor(obj) -> bool:
@@ -162,21 +167,33 @@ def get_default_device() -> _C.device:
     return _C.default_device()
 
 
+def _choose(device: _C.device | None) -> _C.device | None:
+    """Sets the default device; returns the earlier one."""
+    global _chosen_device
+    before, _chosen_device = _chosen_device, device
+    _C.swap_default_device(device)
+    return before
+
+
 def set_default_device(device) -> None:
-    """Sets the default device of new tensors in all threads; None selects the engine's CPU. ``with device:`` sets it for a block."""
-    _C.swap_default_device(None if device is None else _C.device(device))
+    """Sets the default device of new tensors in all threads; None selects the engine's CPU. ``with device:`` sets it for a block.
+
+    As in PyTorch, it concerns the functions that have a parameter `device`, and tensors that ``tensor()``, ``as_tensor()`` and
+    ``asarray()`` receive; ``Tensor(2)``, ``FloatTensor(2)``, ``from_numpy()``, ``from_dlpack()`` and storages are on the CPU.
+    """
+    _choose(None if device is None else _C.device(device))
 
 
 _device_stack: list = []
 
 
 def _enter(self: _C.device) -> _C.device:
-    _device_stack.append(_C.swap_default_device(self))
+    _device_stack.append(_choose(self))
     return self
 
 
 def _leave(self: _C.device, *_exception) -> None:
-    _C.swap_default_device(_device_stack.pop())
+    _choose(_device_stack.pop())
 
 
 _C.device.__enter__, _C.device.__exit__ = _enter, _leave
@@ -186,7 +203,7 @@ def set_default_tensor_type(t) -> None:
     """Sets the default dtype and device from a tensor type, such as ``cuda.FloatTensor``, or the type's name."""
     dtype, kind = dtype_and_kind(t) if isinstance(t, str) else (getattr(t, "dtype", t), getattr(t, "kind", "cpu"))
     _C.set_default_dtype(dtype)
-    set_default_device(None if kind == "cpu" else kind)
+    _C.swap_default_device(None if kind == "cpu" else _C.device(kind))
 
 
 def promote_types(type1, type2):

@@ -37,6 +37,7 @@ class UntypedStorage:
     def __init__(self, *args, device=None) -> None:
         if len(args) > 1:
             raise TypeError(f"UntypedStorage() takes at most 1 positional argument, got {len(args)}")
+        device = "cpu" if device is None else device  # also with another default device
         values = args[0] if args else 0
         if isinstance(values, bool) or not (isinstance(values, int) or hasattr(values, "__iter__")):
             raise TypeError(f"UntypedStorage(): expected a size or a sequence of bytes, got {type(values).__name__}")

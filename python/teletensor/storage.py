@@ -57,6 +57,7 @@ class TypedStorage:
             self._untyped_storage = wrap_storage
         else:
             dtype = _C.default_dtype() if dtype is None else dtype
+            device = "cpu" if device is None else device  # also with another default device
             values = args[0] if args else 0
             made = isinstance(values, int) and not isinstance(values, bool)
             tensor = (

@@ -1,0 +1,47 @@
+"""The default device: which functions it concerns, as in PyTorch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture(params=["set_default_device", "with"])
+def meta(torch, request):
+    """Makes "meta" the default device."""
+    if request.param == "with":
+        with torch.device("meta"):
+            yield
+    else:
+        torch.set_default_device("meta")
+        yield
+        torch.set_default_device(None)
+
+
+def test_functions_of_other_memory_are_on_the_cpu(torch, meta):
+    array = np.arange(3.0)
+    made = (
+        torch.from_numpy(array), torch.from_dlpack(array), torch.FloatTensor(2), torch.LongTensor([1, 2]),
+        torch.UntypedStorage(2), torch.UntypedStorage([1, 2]), torch.TypedStorage(2), torch.FloatStorage(2),
+    )  # fmt: skip
+    assert {str(value.device) for value in made} == {"cpu"}
+    assert made[0].tolist() == made[1].tolist() == [0.0, 1.0, 2.0]
+
+
+def test_functions_with_a_device_follow_it(torch, meta):
+    given = torch.ones(2, device="cpu")
+    for function in (torch.tensor, torch.as_tensor, torch.asarray):
+        assert function([1.0]).device.type == function(np.arange(3.0)).device.type == "meta"
+        assert function(given).device.type == "meta"  # also of a tensor on another device
+        assert function(given, device="cpu").device.type == "cpu"
+    assert torch.tensor(given.untyped_storage()).device.type == torch.zeros(2).device.type == "meta"
+    assert torch.zeros_like(given).device.type == given.new_zeros(2).device.type == "cpu"
+
+
+def test_blocks_restore_the_default(torch):
+    given = torch.ones(2)
+    with torch.device("meta"), torch.device("cpu"):
+        assert torch.tensor(given).device.type == "cpu"
+    assert torch.tensor(given).device.type == "cpu"
+    assert torch.as_tensor(given.to("meta")).device.type == "meta"
+    assert torch.as_tensor(given) is given
