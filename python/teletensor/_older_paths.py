@@ -49,6 +49,8 @@ MODULES = {
     "package.file_structure_representation": "package._listing",
     "package.glob_group": "package._patterns",
     "package.importer": "package._importers",
+    "package.package_exporter": "package",
+    "package.package_importer": "package",
     "quantization._numeric_suite": "ao.ns._numeric_suite",
     "quantization._numeric_suite_fx": "ao.ns._numeric_suite_fx",
     "torchao.quantization.pt2e.convert": "ao.quantization.pt2e.convert",

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
+from ._lazy import set_module
+
 __all__ = ["Future", "collect_all", "wait_all"]
 
 
@@ -136,3 +138,6 @@ def _finish(futures: Sequence[Future]) -> Sequence[Future]:
 def wait_all(futures: Sequence[Future]) -> list:
     """Waits for the futures, and returns their values or raises the first one's error."""
     return [future.wait() for future in futures]
+
+
+set_module("teletensor.jit", Future)  # as in PyTorch

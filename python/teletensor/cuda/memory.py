@@ -11,6 +11,7 @@ from collections import OrderedDict
 from typing import Any
 
 from .. import _C, _connection
+from .._lazy import defined_by
 from ._devices import device_count, get_device_properties, is_initialized
 from .device_index import device_code, index_of
 
@@ -221,3 +222,6 @@ def _dump_snapshot(filename: str = "dump_snapshot.pickle", augment_with_fx_trace
     from ._memory_snapshot import dump
 
     dump(filename, _snapshot(augment_with_fx_traces=augment_with_fx_traces))
+
+
+__getattr__, __dir__ = defined_by(globals(), "status", "CUDAPluggableAllocator", "MemPool")

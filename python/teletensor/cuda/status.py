@@ -160,22 +160,20 @@ def can_device_access_peer(device: Any, peer_device: Any) -> bool:
     return index_of(device) != index_of(peer_device)
 
 
-def _add(what: str, functions: str = "", classes: str = "") -> None:
-    names: dict[str, Any] = {"__name__": "teletensor.cuda"}
+def _add(what: str, functions: str = "", classes: str = "", module: str = "teletensor.cuda") -> None:
+    names: dict[str, Any] = {"__name__": module}
     not_implemented(names, what, functions, classes)
     globals().update({name: value for name, value in names.items() if name != "__name__"})
 
 
+_NO_RUNTIME = "the GPUs are the engine's; this process has no CUDA runtime. Use torch.cuda.Stream, torch.cuda.CUDAGraph and torch.profiler"
 _add(
-    "the GPUs are the engine's; this process has no CUDA runtime. Use torch.cuda.Stream, torch.cuda.CUDAGraph and torch.profiler",
-    "current_blas_handle current_solver_handle export_dot export_graph_data get_stream_from_external",
-    "ExternalStream GreenContext",
-)  # fmt: skip
-_add(
-    "memory of GPUs belongs to the engine's pool, which all sessions share; connect(memory_limit=...) limits a session",
-    "caching_allocator_disabled caching_allocator_enable change_current_allocator use_mem_pool",
-    "CUDAPluggableAllocator MemPool",
-)  # fmt: skip
+    _NO_RUNTIME, "current_blas_handle current_solver_handle export_dot export_graph_data get_stream_from_external", "GreenContext"
+)
+_add(_NO_RUNTIME, classes="ExternalStream", module="teletensor.cuda.streams")
+_ONE_POOL = "memory of GPUs belongs to the engine's pool, which all sessions share; connect(memory_limit=...) limits a session"
+_add(_ONE_POOL, "caching_allocator_disabled caching_allocator_enable change_current_allocator use_mem_pool")
+_add(_ONE_POOL, classes="CUDAPluggableAllocator MemPool", module="teletensor.cuda.memory")
 _add(
     "the engine does not report it to clients; use its metrics teletensor_gpu_utilization_ratio and teletensor_gpu_memory_bytes, or "
     "nvidia-smi on its machine",

@@ -10,7 +10,7 @@ import contextlib
 import itertools
 
 from .. import _C
-from .._lazy import set_module
+from .._lazy import defined_by, set_module
 from .._options import check_flags, check_kind
 from . import device_index
 from ._devices import synchronize
@@ -144,3 +144,4 @@ class StreamContext(device_index.device):
 stream = StreamContext
 
 set_module("teletensor.cuda", StreamContext)
+__getattr__, __dir__ = defined_by(globals(), "status", "ExternalStream")

@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .._lazy import defined_by
 from ..compiler import is_compiling
 from ..export import Dim, ExportedProgram, export
 from ..export.dynamic_shapes import combined_args
@@ -321,3 +322,6 @@ def export_opnames(m: RecursiveScriptModule) -> list[str]:
         raise RuntimeError(f"[jit.export_opnames] expected a ScriptModule, got {type(m).__name__}")
     targets = {str(n.target) for n in m._program().graph.nodes if n.op == "call_function" and "." in str(n.target)}
     return sorted(t.replace(".", "::", 1).removesuffix(".default") for t in targets)
+
+
+__getattr__, __dir__ = defined_by(globals(), "_types", "Attribute")

@@ -67,3 +67,4 @@ def last_executed_optimized_graph() -> Any:
 
 
 set_module("teletensor.jit", CompilationUnit, Error)
+set_module("teletensor.jit._script", Attribute)

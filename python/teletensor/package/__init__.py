@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._lazy import lazy_attributes, set_module
 from .._not_implemented import not_implemented
-from .._lazy import lazy_attributes
 
 # Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
 _NAMES = {
@@ -36,7 +36,8 @@ def is_from_package(obj: Any) -> bool:
     return False
 
 
-not_implemented(
-    globals(), "a package contains pickles, and unpickling runs code; use torch.save for state dicts",
-    classes="PackageExporter PackageImporter",
-)  # fmt: skip
+set_module("teletensor.package.package_exporter", EmptyMatchError, PackagingError)
+for _module, _class in (("package_exporter", "PackageExporter"), ("package_importer", "PackageImporter")):
+    _made: dict[str, Any] = {"__name__": f"teletensor.package.{_module}"}
+    not_implemented(_made, "a package contains pickles, and unpickling runs code; use torch.save for state dicts", classes=_class)
+    globals()[_class] = _made[_class]

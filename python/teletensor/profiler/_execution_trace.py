@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .._lazy import set_module
 from ..utils._python_dispatch import TorchDispatchMode
 
 _SCHEMA = "1.1.1-chakra.0.0.4"
@@ -157,3 +158,6 @@ class ExecutionTraceObserver:
         assert self.output_file_path is not None
         with open(self.output_file_path, "w") as file:
             json.dump(trace, file, indent=1)
+
+
+set_module("teletensor.profiler.profiler", ExecutionTraceObserver)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 
 from .. import _active_profile, _connection
 from .._active_profile import record_function
+from .._lazy import defined_by
 from ._builder import Builder
 from ._configs import CuspyConfig, PerformanceMetricsConfig, ProfilerActivityConfig, activities_of
 from ._device import DeviceType
@@ -310,3 +311,6 @@ class profile:  # noqa: N801 - PyTorch's name
     def preset_metadata_json(self, key: str, value: str) -> None:
         """Same as add_metadata_json()."""
         self.add_metadata_json(key, value)
+
+
+__getattr__, __dir__ = defined_by(globals(), "_execution_trace", "ExecutionTraceObserver")

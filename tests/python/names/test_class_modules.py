@@ -19,30 +19,17 @@ PYTORCHS = json.loads(TABLE.read_text())
 # Classes of PyTorch's C++ code, whose modules are private and do not exist here, classes that have two names in PyTorch and one here,
 # classes of another name, and classes that only raise errors.
 ELSEWHERE = """
-    torch.Future teletensor.futures:Future
+    torch.Future teletensor.jit:Future
     torch.ScriptFunction teletensor.jit._script:ScriptFunction
     torch.ScriptModule teletensor.jit._script:ScriptModule
     torch.Stream teletensor.cuda.streams:Stream
     torch.ThroughputBenchmark teletensor.utils.throughput_benchmark:ThroughputBenchmark
     torch.accelerator.Graph teletensor.accelerator:Graph
-    torch.cuda.CUDAPluggableAllocator teletensor.cuda:CUDAPluggableAllocator
-    torch.cuda.ExternalStream teletensor.cuda:ExternalStream
     torch.cuda.GreenContext teletensor.cuda:GreenContext
-    torch.cuda.MemPool teletensor.cuda:MemPool
-    torch.ao.nn.quantized.dynamic.modules.GRUCell teletensor.ao.nn.quantized.dynamic.cells:GRUCell
-    torch.ao.nn.quantized.dynamic.GRUCell teletensor.ao.nn.quantized.dynamic.cells:GRUCell
-    torch.ao.nn.quantized.dynamic.modules.LSTMCell teletensor.ao.nn.quantized.dynamic.cells:LSTMCell
-    torch.ao.nn.quantized.dynamic.LSTMCell teletensor.ao.nn.quantized.dynamic.cells:LSTMCell
-    torch.ao.nn.quantized.dynamic.modules.RNNCell teletensor.ao.nn.quantized.dynamic.cells:RNNCell
-    torch.ao.nn.quantized.dynamic.RNNCell teletensor.ao.nn.quantized.dynamic.cells:RNNCell
     torch.distributed.FileStore teletensor.distributed:FileStore
     torch.distributed.GradBucket teletensor.distributed:GradBucket
     torch.distributed.HashStore teletensor.distributed:HashStore
     torch.distributed.TCPStore teletensor.distributed:TCPStore
-    torch.distributed.pipelining.PipelineActivationLiveness teletensor.distributed.pipelining._liveness:PipelineActivationLiveness
-    torch.futures.Future teletensor.futures:Future
-    torch.jit.Attribute teletensor.jit._types:Attribute
-    torch.jit.Future teletensor.futures:Future
     torch.jit.ScriptFunction teletensor.jit._script:ScriptFunction
     torch.linalg.LinAlgError teletensor.linalg:LinAlgError
     torch.monitor.Aggregation teletensor.monitor:Aggregation
@@ -54,12 +41,7 @@ ELSEWHERE = """
     torch.nn.attention.SDPBackend teletensor.nn.attention:SDPBackend
     torch.nn.functional.ScalingType teletensor.nn._functional_names:ScalingType
     torch.nn.functional.SwizzleType teletensor.nn._functional_names:SwizzleType
-    torch.package.EmptyMatchError teletensor.package:EmptyMatchError
-    torch.package.PackageExporter teletensor.package:PackageExporter
-    torch.package.PackageImporter teletensor.package:PackageImporter
-    torch.package.PackagingError teletensor.package:PackagingError
     torch.profiler.DeviceType teletensor.profiler._device:DeviceType
-    torch.profiler.ExecutionTraceObserver teletensor.profiler._execution_trace:ExecutionTraceObserver
     torch.profiler.ProfilerActivity teletensor.profiler.profiler:ProfilerActivity
     torch.types.Storage teletensor.storage:UntypedStorage
     torch.xpu.MemPool teletensor.xpu:MemPool

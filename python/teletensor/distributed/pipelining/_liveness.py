@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from ..._lazy import set_module
 from ._order import BACKWARD, FORWARD, INPUT, WEIGHT
 from .schedules import PipelineScheduleMulti
 
@@ -126,3 +127,6 @@ def analyze_pipeline_activation_liveness(
         slots, used = _slots(list(lifetimes.values()))
         assigned = dict(zip(keys, slots, strict=True))
     return PipelineActivationLiveness(pp_rank, granularity, stages, count, MappingProxyType(assigned), used, MappingProxyType(lifetimes))
+
+
+set_module("teletensor.distributed.pipelining.schedules", PipelineActivationLiveness, analyze_pipeline_activation_liveness)

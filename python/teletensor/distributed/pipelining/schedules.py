@@ -8,6 +8,7 @@ from typing import Any
 
 from ... import _C
 from ..._C import Tensor
+from ..._lazy import defined_by
 from . import _order
 from ._channels import Receiver, Sender
 from ._order import BACKWARD, FORWARD, INPUT, WEIGHT, Action, Order
@@ -471,3 +472,6 @@ def get_schedule_class(schedule_name: str) -> type:
     if schedule_name.lower() not in by_lower:
         raise ValueError(f"Unknown schedule name '{schedule_name}'. The valid options are {list(_BY_NAME)}")
     return by_lower[schedule_name.lower()]
+
+
+__getattr__, __dir__ = defined_by(globals(), "_liveness", "PipelineActivationLiveness", "analyze_pipeline_activation_liveness")

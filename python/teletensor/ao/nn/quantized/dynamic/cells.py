@@ -7,6 +7,7 @@ from typing import Any
 from ..... import _C, nn, ops
 from ..... import _quantized_names as q
 from ....._C import Tensor
+from ....._lazy import set_module
 from ....._quantized import create
 from ....quantization.qconfig import default_dynamic_qconfig
 from ..utils import quantize_weight
@@ -214,3 +215,6 @@ class GRUCell(RNNCellBase):
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         return gru_step(*self._products(input, hx))
+
+
+set_module("teletensor.ao.nn.quantized.dynamic.modules.rnn", GRUCell, LSTMCell, RNNCell, RNNCellBase)

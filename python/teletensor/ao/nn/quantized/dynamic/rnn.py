@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ..... import _C, nn
 from ..... import _quantized_names as q
 from ....._C import Tensor
-from ....._lazy import set_module
+from ....._lazy import defined_by, set_module
 from ....._quantized import create
 from .....nn import functional as F
 from .....nn.utils.rnn import PackedSequence
@@ -282,3 +282,4 @@ class GRU(RNNBase):
 
 
 set_module("teletensor.ao.nn.quantized.dynamic.modules.rnn", GRU, LSTM, PackedParameter, RNNBase)
+__getattr__, __dir__ = defined_by(globals(), "cells", "GRUCell", "LSTMCell", "RNNCell", "RNNCellBase")
