@@ -15,8 +15,8 @@ from ._C import Tensor
 
 _POOLING = (
     "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "fractional_max_pool2d",
-    "fractional_max_pool2d_with_indices", "fractional_max_pool3d", "fractional_max_pool3d_with_indices", "max_unpool2d",
-    "max_unpool3d",
+    "fractional_max_pool2d_with_indices", "fractional_max_pool3d", "fractional_max_pool3d_with_indices", "max_unpool1d",
+    "max_unpool2d", "max_unpool3d",
 )  # fmt: skip
 _FFT = (
     "fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn",
@@ -35,6 +35,7 @@ _CPU = ("float32", None)
 LISTS: dict[str, dict[str, tuple]] = {
     "teletensor": {
         **dict.fromkeys(_MAIN, _CPU),
+        "block_diag": ("as given", "as given"), "convolution": ("as given", None),
         "pdist": (None, "float32"), "norm": (None, "float32"),
         "chain_matmul": (None, "lower"), "einsum": (None, "lower"), "tensordot": (None, "widest"), "vdot": (None, "widest"),
     },

@@ -46,7 +46,9 @@ def _contracted(equation: str, operands: Sequence[Tensor]) -> Tensor:
             if value.dtype != factor.dtype and value.shape[-1] == 1:  # an outer product, for which PyTorch calls mul()
                 dtype = _C.promote_types(value.dtype, factor.dtype)
                 value, factor = value.to(dtype), factor.to(dtype)
-            values.append(value @ factor)
+            # PyTorch multiplies without a product of matrices, which autocast would cast, where there is nothing to sum.
+            is_outer = _C.autocast_dtype(value.device.type) is not None and value.shape[-1] == 1
+            values.append(value * factor if is_outer else value @ factor)
     return values[result] if steps else values[result][...]  # a view, never the operand itself
 
 

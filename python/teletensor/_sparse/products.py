@@ -157,6 +157,8 @@ def _mv(arguments: list, into: list | None) -> Tensor:
     if a.shape[1] != x.shape[0]:
         raise RuntimeError(f"mv: Expected self.size(-1) == vec.size(-1), got {a.shape[1]} and {x.shape[0]}")
     unmasked("mv", a)
+    if into is None and a._layout == sparse_coo:  # for which PyTorch's mv() calls mm(), which autocast lowers
+        a, x = lowered([a, x])
     return _received(mm(a, x.unsqueeze(1), "mv").squeeze(1), into)
 
 

@@ -75,7 +75,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction: str = "me
     reduction = resolve_reduction(size_average, reduce, reduction)
     if weight is None:
         return _ops.mse_loss(input, target, reduction=reduction)
-    return _weighted(_ops.mse_loss(input, target, reduction="none"), input, weight, reduction, True)
+    return _weighted((input - target).pow(2), input, weight, reduction, True)  # autocast does not cast it, as mse_loss()
 
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction: str = "mean", beta: float = 1.0) -> Tensor:

@@ -256,9 +256,10 @@ class Optimizer(OptimizerHooks):
             n: p for old, group in zip(saved, self.param_groups) for n, p in zip(old["params"], group["params"])
         }
         names = [{"param_names": g["param_names"]} if "param_names" in g else {} for g in self.param_groups]
+        options = copy.deepcopy([{k: v for k, v in old.items() if k != "params"} for old in saved])  # with their shared tensors
         groups = [
-            {**self.defaults, **named, **copy.deepcopy({k: v for k, v in old.items() if k != "params"}), "params": group["params"]}
-            for old, group, named in zip(saved, self.param_groups, names)
+            {**self.defaults, **named, **given, "params": group["params"]}
+            for given, group, named in zip(options, self.param_groups, names)
         ]
         state, loaded = defaultdict(dict), {}
         for n, values in state_dict["state"].items():

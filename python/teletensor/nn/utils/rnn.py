@@ -185,7 +185,7 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
 
 
 def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side: str = "right") -> Tensor:
-    """Pads sequences (L, *) to a batch (T, N, *)."""
+    """Pads sequences (L, *) to a batch (T, N, *) of the first one's dtype."""
     from ..functional import pad
 
     if padding_side not in ("left", "right"):
@@ -196,7 +196,8 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side: 
     for s in sequences:
         gap = longest - s.shape[0]
         sides = [0, gap] if padding_side == "right" else [gap, 0]
-        padded.append(pad(s, [0, 0] * (s.dim() - 1) + sides, value=padding_value) if gap else s)
+        s = pad(s, [0, 0] * (s.dim() - 1) + sides, value=padding_value) if gap else s
+        padded.append(s.to(sequences[0].dtype))
     return _C.torch.stack(padded, 0 if batch_first else 1)
 
 
