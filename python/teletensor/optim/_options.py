@@ -85,7 +85,8 @@ def check_implementation(group: dict, params: list[Tensor], recorded_options: tu
                 "`fused=True` requires all the params to be floating point Tensors of supported devices: "
                 f"{list(_FUSED_DEVICES)} but {p.dtype} and {p.device.type}"
             )
-    if group.get("capturable") and any(p.device.type not in _CAPTURABLE_DEVICES for p in params):
+    is_loop = group.get("capturable") and not group.get("fused")  # PyTorch's fused kernels always are capturable
+    if is_loop and any(p.device.type not in _CAPTURABLE_DEVICES for p in params):
         raise AssertionError(
             f"If capturable=True, params and state_steps must be on supported devices: {list(_CAPTURABLE_DEVICES)}."
         )

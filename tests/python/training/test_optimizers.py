@@ -267,3 +267,24 @@ def test_options_whose_gradients_would_be_lost(torch):
         w.grad = torch.ones(2)
         with pytest.raises(NotImplementedError, match="its gradient is not recorded"):
             optimizer.step()
+
+
+def test_fused_steps_on_a_cpu_are_capturable(torch):
+    weights = []
+    for capturable in (False, True):
+        w = torch.ones(3, requires_grad=True)
+        w.grad = torch.tensor([0.5, -1.0, 2.0])
+        torch.optim.AdamW([w], lr=torch.tensor(0.1), fused=True, capturable=capturable).step()
+        weights.append(w.tolist())
+    assert weights[0] == weights[1] != [1.0] * 3
+    with pytest.raises(AssertionError, match="If capturable=True, params and state_steps must be on supported devices"):
+        torch.optim.AdamW([w], capturable=True).step()
+
+
+def test_a_loaded_state_keeps_the_tensor_that_groups_share(torch):
+    """As in PyTorch, in which schedulers then change the learning rate of all groups once per group."""
+    w = [torch.ones(2, requires_grad=True) for _ in range(2)]
+    optimizer = torch.optim.SGD([{"params": [p]} for p in w], lr=torch.tensor(0.5))
+    optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    first, second = (group["lr"] for group in optimizer.param_groups)
+    assert first is second and first.item() == 0.5
