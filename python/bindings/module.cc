@@ -303,6 +303,9 @@ void bind_modes(py::module_& m) {
   m.def("swap_default_device", [](py::object device) {
     return py::reinterpret_steal<py::object>(throw_if_null(swap_default_device(device.ptr())));
   });
+  m.def("swap_tensor_type_device", [](py::object device) {
+    return py::reinterpret_steal<py::object>(throw_if_null(swap_tensor_type_device(device.ptr())));
+  });
   m.def("swap_current_gpu", &swap_current_gpu);
   m.def("swap_current_plugin", &swap_current_plugin);
   m.def("device_code", [](const py::object& device) { return device_from(device.ptr()).encode(); });

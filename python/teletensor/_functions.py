@@ -203,7 +203,7 @@ def set_default_tensor_type(t) -> None:
     """Sets the default dtype and device from a tensor type, such as ``cuda.FloatTensor``, or the type's name."""
     dtype, kind = dtype_and_kind(t) if isinstance(t, str) else (getattr(t, "dtype", t), getattr(t, "kind", "cpu"))
     _C.set_default_dtype(dtype)
-    _C.swap_default_device(None if kind == "cpu" else _C.device(kind))
+    _C.swap_tensor_type_device(None if kind == "cpu" else _C.device(kind))
 
 
 def promote_types(type1, type2):

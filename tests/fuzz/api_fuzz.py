@@ -28,7 +28,8 @@ CALLS = 2000  # per child, so that a finding is reproduced quickly
 # change the behaviour of later calls.
 SKIPPED = {
     "connect", "connect_all", "disconnect", "set_session", "close", "Admin", "Connection", "save", "load", "set_default_dtype",
-    "set_default_device", "set_default_tensor_type", "swap_default_device", "swap_current_gpu", "set_grad_enabled", "set_inference_mode",
+    "set_default_device", "set_default_tensor_type", "swap_default_device", "swap_tensor_type_device", "swap_current_gpu",
+    "set_grad_enabled", "set_inference_mode",
     "DataLoader", "set_autocast_dtype", "annotations", "drain", "connect_in_process", "graph_begin", "graph_end", "uploaded",
 }  # fmt: skip
 

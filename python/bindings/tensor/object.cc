@@ -65,10 +65,24 @@ bool is_recorded_shape(PyObject* o) {
   return true;
 }
 
+// Returns the device of Tensor(...), that of the default tensor type; `device` among the keyword arguments may name it
+// or one of its type. Constructors of subclasses may have other keyword arguments.
+Device device_of_new(PyObject* keywords) {
+  const Device device = tensor_type_device();
+  PyObject* given = keywords ? PyDict_GetItemString(keywords, "device") : nullptr;  // borrowed
+  if (!given || given == Py_None) return device;
+  const Device requested = device_from(given);
+  check(ErrorKind::kRuntime, requested.type == device.type,
+        "legacy constructor expects device type: ", device_type_name(device.type),
+        " but device type: ", device_type_name(requested.type), " was passed");
+  return requested;
+}
+
 // Implements Tensor(existing), which creates objects of subclasses such as Parameter; Tensor(2, 3), which creates an
 // uninitialised tensor of these sizes; and Tensor(data), which uses the default dtype.
-PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
+PyObject* make(PyTypeObject* type, PyObject* args, PyObject* keywords) {
   return guard([&]() -> PyObject* {
+    const Device device = device_of_new(keywords);
     const Py_ssize_t count = PyTuple_GET_SIZE(args);
     PyObject* first = count > 0 ? PyTuple_GET_ITEM(args, 0) : nullptr;
     if (count == 1 && is_tensor(first)) return wrap(handle_of(first), type);
@@ -79,12 +93,12 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
       check(ErrorKind::kType, ints_from(given, &sizes, /*for_call=*/true),
             "Tensor(): expected a tensor, data, or sizes as ints");
       if (!first) sizes.push_back(0);
-      const Arg empty[] = {Arg(absl::Span<const int64_t>(sizes)), Arg(client::default_dtype()), Arg(default_device())};
+      const Arg empty[] = {Arg(absl::Span<const int64_t>(sizes)), Arg(client::default_dtype()), Arg(device)};
       DispatchedMethod method({});
       const client::Tensor made = method.call(op_id::kEmpty, empty, session);
       return type == tensor_type ? method.object_of(made) : wrap(made, type);
     }
-    return wrap(tensor_from(first, client::default_dtype(), default_device(), session), type);
+    return wrap(tensor_from(first, client::default_dtype(), device, session), type);
   });
 }
 

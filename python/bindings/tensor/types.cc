@@ -34,11 +34,12 @@ struct DeviceObject {
 // there is one.
 constexpr std::string_view kPluginAlias = "privateuseone";
 
-// Indices that "cuda" and the types of device libraries without a number mean, and the default device of new tensors
-// (null for the CPU). Guarded by the GIL.
+// Indices that "cuda" and the types of device libraries without a number mean, the default device of new tensors (null
+// if none is set) and the device of the default tensor type (null for the CPU). Guarded by the GIL.
 int8_t current_gpu = 0;
 std::array<int8_t, kMaxPluginTypes> current_plugins{};
 PyObject* default_device_object = nullptr;
+PyObject* tensor_type_device_object = nullptr;
 
 PyTypeObject* dtype_type = nullptr;
 PyTypeObject* device_type = nullptr;
@@ -313,15 +314,29 @@ Device device_from(PyObject* o) {
   fail(ErrorKind::kType, "device must be teletensor.device or str, not ", Py_TYPE(o)->tp_name);
 }
 
-Device default_device() { return default_device_object ? device_of(default_device_object) : Device{}; }
+Device tensor_type_device() {
+  return tensor_type_device_object ? device_of(tensor_type_device_object) : Device{};
+}
 
-PyObject* swap_default_device(PyObject* device) {
+Device default_device() {
+  return default_device_object ? device_of(default_device_object) : tensor_type_device();
+}
+
+namespace {
+
+// Stores a device, or null for None, and returns a new reference to the previous one, or None.
+PyObject* swap_device(PyObject*& stored, PyObject* device) {
   check(ErrorKind::kType, device == Py_None || PyObject_TypeCheck(device, device_type),
         "the default device must be a teletensor.device or None, not ", Py_TYPE(device)->tp_name);
-  PyObject* before = default_device_object ? default_device_object : Py_NewRef(Py_None);
-  default_device_object = device == Py_None ? nullptr : Py_NewRef(device);
+  PyObject* before = stored ? stored : Py_NewRef(Py_None);
+  stored = device == Py_None ? nullptr : Py_NewRef(device);
   return before;
 }
+
+}  // namespace
+
+PyObject* swap_default_device(PyObject* device) { return swap_device(default_device_object, device); }
+PyObject* swap_tensor_type_device(PyObject* device) { return swap_device(tensor_type_device_object, device); }
 
 int swap_current_gpu(int index) { return std::exchange(current_gpu, parse_device(absl::StrCat("cuda:", index)).index); }
 

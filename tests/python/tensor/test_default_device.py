@@ -45,3 +45,23 @@ def test_blocks_restore_the_default(torch):
     assert torch.tensor(given).device.type == "cpu"
     assert torch.as_tensor(given.to("meta")).device.type == "meta"
     assert torch.as_tensor(given) is given
+
+
+def test_constructors_are_on_the_device_of_the_default_tensor_type(torch, meta):
+    given = torch.ones(2, device="cpu")
+    made = torch.Tensor(2), torch.Tensor(), torch.Tensor([1, 2]), torch.Tensor(np.ones(2)), torch.Tensor(torch.Size([2]))
+    assert {t.device.type for t in (*made, torch.Tensor(2, device="cpu"), torch.Tensor(given))} == {"cpu"}
+    assert made[2].tolist() == [1.0, 2.0] and torch.Tensor(torch.ones(2)).device.type == "meta"
+    with pytest.raises(RuntimeError, match="legacy constructor expects device type: cpu but device type: meta was passed"):
+        torch.Tensor(2, device="meta")
+
+
+def test_the_default_device_precedes_the_default_tensor_types(torch):
+    assert torch._C.swap_tensor_type_device(torch.device("meta")) is None
+    try:
+        assert torch.Tensor(2).device.type == torch.zeros(2).device.type == torch.get_default_device().type == "meta"
+        assert torch.as_tensor(np.ones(2)).device.type == "meta" and torch.from_numpy(np.ones(2)).device.type == "cpu"
+        with torch.device("cpu"):
+            assert torch.Tensor(2).device.type == "meta" and torch.zeros(2).device.type == "cpu"
+    finally:
+        torch._C.swap_tensor_type_device(None)
