@@ -16,7 +16,7 @@ from . import device_index
 from ._devices import synchronize
 from .device_index import device_code, index_of
 
-__all__ = ["Event", "Stream", "annotations"]
+__all__ = ["Event", "ExternalStream", "Stream", "annotations"]  # noqa: F822 - another module defines one of them
 
 _numbers = itertools.count(1)
 

@@ -20,8 +20,8 @@ from ._events import EventList
 from ._frames import Frame
 from ._recording import Recorded, Recording
 
-__all__ = [
-    "CuspyConfig", "PerformanceMetricsConfig", "ProfilerAction", "ProfilerActivityConfig", "profile", "schedule",
+__all__ = [  # noqa: F822 - another module defines ExecutionTraceObserver
+    "CuspyConfig", "ExecutionTraceObserver", "PerformanceMetricsConfig", "ProfilerAction", "ProfilerActivityConfig", "profile", "schedule",
     "supported_activities", "tensorboard_trace_handler",
 ]  # fmt: skip
 
