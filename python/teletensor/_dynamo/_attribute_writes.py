@@ -80,6 +80,12 @@ class AttributeWrites:
             if not own["__file__"].startswith((PACKAGE, *STDLIB)) if own.get("__file__") else own.get("__spec__") is None:
                 self.write_global(vars(value.value), name, new)
                 return None
+        if isinstance(value, TensorValue) and new is not DELETED and not value.may_exist and not hasattr(value.cls, name):
+            if name.startswith("_dynamo") or self.class_attribute(value.cls, "__setattr__") is not object.__setattr__:
+                raise Break(f"attribute {name} of a tensor is written")
+            value.users_attributes[name] = new
+            self.note_write(value)
+            return None
         if isinstance(value, CellValue) and name == "cell_contents" and new is not DELETED:
             value.content = new
             self.note_write(value)
@@ -128,12 +134,12 @@ class AttributeWrites:
             self.note_write(value)
             return None
         if found is not MISSING:
-            setter = lookup(type(found), "__set__")
+            setter = self.class_attribute(type(found), "__set__")
             if isinstance(setter, types.FunctionType) and new is not DELETED:
                 descriptor = self.wrap(found, constant(found))
                 self.call(self.wrap_class_function(setter), [descriptor, value, new], {})
                 return None
-            deleter = lookup(type(found), "__delete__")
+            deleter = self.class_attribute(type(found), "__delete__")
             if isinstance(deleter, types.FunctionType) and new is DELETED:
                 self.call(self.wrap_class_function(deleter), [self.wrap(found, constant(found)), value], {})
                 return None

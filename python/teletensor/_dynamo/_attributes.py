@@ -210,13 +210,13 @@ class Attributes:
     def tuple_attribute(self, value: SequenceValue, name: str) -> Value:
         """An attribute of a named tuple, of a Size or of several named results."""
         cls = value.cls
-        if is_namedtuple(cls) and name in cls._fields:
+        if is_namedtuple(cls) and name in cls._fields and type(self.class_attribute(cls, name)).__name__ == "_tuplegetter":
             return value.items[cls._fields.index(name)]
         if is_structseq(cls):
             for i in range(len(value.items)):
                 if getattr(cls, name, None) is not None and self._structseq_index(cls, name) == i:
                     return value.items[i]
-        found = lookup(cls, name)
+        found = self.class_attribute(cls, name)
         if is_namedtuple(cls) and name in ("_replace", "_asdict") and getattr(found, "__module__", "") == "collections":
             return BuiltinMethod(value, name)
         if isinstance(found, types.FunctionType):
@@ -308,8 +308,8 @@ class Attributes:
             if name in ("shape", "dtype", "device", "ndim") and isinstance(value.original, Tensor):  # a quantized weight
                 return self.wrap(getattr(value.original, name), value.source.attribute(name))
             raise Break(f"attribute {name} of a {cls.__name__}")
-        getter = MISSING if found is MISSING else lookup(type(found), "__get__")
-        is_data = getter is not MISSING and lookup(type(found), "__set__") is not MISSING
+        getter = MISSING if found is MISSING else self.class_attribute(type(found), "__get__")
+        is_data = found is not MISSING and self.is_data_descriptor(type(found))
         if not is_data:
             own = self.instance_attribute(value, name)
             if own is not None:
@@ -319,6 +319,10 @@ class Attributes:
                 return raise_(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")
             return self._missing_attribute(value, name)
         return self.bind(found, value, cls, name, getter)
+
+    def is_data_descriptor(self, cls: type) -> bool:
+        """Whether attributes of the class precede those of the instance, with guards."""
+        return any(self.class_attribute(cls, name) is not MISSING for name in ("__set__", "__delete__"))
 
     @staticmethod
     def check_accessor(accessor: Any) -> None:
@@ -465,7 +469,7 @@ class Attributes:
                 return MethodValue(Constant(found), value.self)
             if isinstance(found, types.BuiltinFunctionType):
                 return Constant(found)
-            return self.bind(found, value.self, of, name, lookup(type(found), "__get__"))
+            return self.bind(found, value.self, of, name, self.class_attribute(type(found), "__get__"))
         return raise_(AttributeError, f"'super' object has no attribute '{name}'")
 
     def function_attribute(self, value: FunctionValue, name: str) -> Value:
@@ -577,15 +581,15 @@ class Attributes:
         if name == "__class__":
             return self.type_constant(type(obj))
         if isinstance(obj, enum.Enum):
-            found = lookup(type(obj), name)
+            found = self.class_attribute(type(obj), name)
             if isinstance(found, types.FunctionType):
                 return MethodValue(self.wrap_class_function(found), value)
             if type(found) is property:
                 return self.call(self.wrap(found.fget, constant(found.fget)), [value], {})
             if name in vars(obj) and not isinstance(found, types.GetSetDescriptorType):
                 return self.wrap(vars(obj)[name], constant(obj).instance_item(name))
-            if found is not MISSING and lookup(type(found), "__get__") is MISSING:
-                return self.wrap(self.class_attribute(type(obj), name), constant(type(obj)).then(TYPE_ATTRIBUTE, name))
+            if found is not MISSING and self.class_attribute(type(found), "__get__") is MISSING:
+                return self.wrap(found, constant(type(obj)).then(TYPE_ATTRIBUTE, name))
             raise Break(f"attribute {name} of an Enum")
         if type(obj) in EQUAL_TYPES or self.is_numpy_scalar(obj):
             found = lookup(type(obj), name)
@@ -613,7 +617,7 @@ class Attributes:
         if isinstance(cls, enum.EnumMeta):
             if name in cls.__members__:
                 return Constant(cls.__members__[name])
-        elif lookup(type(cls), "__getattribute__") is not type.__getattribute__:
+        elif self.class_attribute(type(cls), "__getattribute__") is not type.__getattribute__:
             raise Break("a metaclass with __getattribute__")
         if name in _TYPE_ATTRIBUTES:
             found = getattr(cls, name)
@@ -629,14 +633,13 @@ class Attributes:
             return written
         found = self.class_attribute(cls, name)
         if found is MISSING:
-            of_metaclass = lookup(type(cls), name)
+            of_metaclass = self.class_attribute(type(cls), name)
             if of_metaclass is not MISSING and is_python_class(type(cls)) and not isinstance(cls, enum.EnumMeta):
-                of_metaclass = self.class_attribute(type(cls), name)
                 if isinstance(of_metaclass, types.FunctionType):
                     return MethodValue(self.wrap_class_function(of_metaclass), self.type_constant(cls))
-                if lookup(type(of_metaclass), "__get__") is MISSING:
+                if self.class_attribute(type(of_metaclass), "__get__") is MISSING:
                     return self.wrap(of_metaclass, constant(type(cls)).then(TYPE_ATTRIBUTE, name))
-            if of_metaclass is not MISSING or lookup(type(cls), "__getattr__") is not MISSING:
+            if of_metaclass is not MISSING or self.class_attribute(type(cls), "__getattr__") is not MISSING:
                 raise Break(f"{cls.__name__}.{name} of the metaclass")
             return raise_(AttributeError, f"type object '{cls.__name__}' has no attribute '{name}'")
         if isinstance(found, types.FunctionType):
@@ -649,7 +652,7 @@ class Attributes:
             return Constant(found)
         if isinstance(found, types.ClassMethodDescriptorType):
             return BuiltinMethod(self.type_constant(cls), name)
-        getter = lookup(type(found), "__get__")
+        getter = self.class_attribute(type(found), "__get__")
         if isinstance(getter, types.FunctionType):
             args = [self.wrap(found, constant(found)), Constant(None), self.type_constant(cls)]
             return self.call(self.wrap_class_function(getter), args, {})

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._C import Tensor
+from ._located_code import located
 from .exc import InvalidBackend
 
 _registered: dict[str, tuple[Callable, tuple[str, ...]]] = {}
@@ -83,10 +84,10 @@ class _RestoringModes:
 
 
 def plain_forward(module: Any) -> Callable:
-    """The generated function of a GraphModule, without the hooks of modules."""
+    """The generated function of a GraphModule at the user's lines, without the hooks of modules."""
     from ._tensors import MODE_FUNCTIONS
 
-    forward = module.forward
+    forward = located(module)
     if any(node.op == "call_function" and node.target in MODE_FUNCTIONS for node in module.graph.nodes):
         return _RestoringModes(forward)
     return forward

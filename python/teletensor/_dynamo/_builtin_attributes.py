@@ -11,7 +11,7 @@ import typing
 from typing import Any
 
 from .._ops.assertions import _assert, _assert_true
-from ._attributes import MISSING, lookup
+from ._attributes import MISSING
 from ._handlers import handlers, handles
 from ._source import (
     CALL,
@@ -70,7 +70,7 @@ def _check_hooks(ex: Any, cls: Any) -> None:
         for part in cls.__args__:
             _check_hooks(ex, part)
         return
-    hooks = [lookup(type(cls), name) for name in ("__instancecheck__", "__subclasscheck__")]
+    hooks = [ex.class_attribute(type(cls), name) for name in ("__instancecheck__", "__subclasscheck__")]
     if hooks == [vars(abc.ABCMeta)["__instancecheck__"], vars(abc.ABCMeta)["__subclasscheck__"]]:
         # Its results are those of its caches, which only the registration of another class changes.
         ex.guards.check(CHECK_EQUAL, constant(abc.get_cache_token).then(CALL), abc.get_cache_token())
@@ -107,7 +107,7 @@ def _callable(ex, args, kwargs):
         return Constant(callable(value.value))
     if isinstance(value, (FunctionValue, MethodValue, BuiltinMethod, PartialValue, BuiltValue)):
         return Constant(True)
-    return Constant(lookup(value.cls, "__call__") is not MISSING)
+    return Constant(ex.class_attribute(value.cls, "__call__") is not MISSING)
 
 
 def _name(ex: Any, value: Value) -> str:

@@ -13,6 +13,7 @@ from ._attributes import raise_
 from ._handlers import handlers, handles
 from ._iteration import stop
 from ._symbols import is_symbolic_operand
+from ._unbacked import is_item
 from ._values import (
     Break,
     Constant,
@@ -107,6 +108,8 @@ def _extreme(sign: str) -> Callable:
         real = [ex.as_number(ex.real(i)) for i in items]
         if not has_key and all(map(is_symbolic_operand, real)):
             return functools.reduce(functools.partial(ex.operation, "min" if sign == "<" else "max"), real)
+        if not has_key and any(map(is_item, real)) and all(is_item(v) or isinstance(v, Constant) and type(v.value) is float for v in real):
+            return functools.reduce(functools.partial(ex.float_of_items, "min" if sign == "<" else "max"), real)
         if not has_key and any(isinstance(i, TensorValue) for i in real):
             return functools.reduce(functools.partial(_extreme_of_tensors, ex, sign), real)
         best = items[0]

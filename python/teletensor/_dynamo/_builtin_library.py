@@ -1,4 +1,4 @@
-"""Functions of the standard library whose results depend on constants only, re and json, computed during the capture; mappingproxy."""
+"""Functions of the standard library of constants, re and json, computed during the capture; mappingproxy; weakref."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import collections
 import json
 import re
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 from ._comparisons import fold
 from ._handlers import handles
-from ._values import Break, Constant, DictValue, FunctionValue, MatchValue, SequenceValue, Value, kind
+from ._values import Break, BuiltValue, Constant, DictValue, FunctionValue, MatchValue, SequenceValue, Value, kind
 
 _SEARCHES = ("match", "search", "fullmatch")
 _OF_PATTERN = frozenset((*_SEARCHES, "findall", "finditer", "split", "sub", "subn"))
@@ -207,3 +208,11 @@ def _proxy_of(of: DictValue) -> DictValue:
     value.proxy_of = of
     value.is_of_object = True
     return value
+
+
+@handles(weakref.ref)
+def _weak_reference(ex, args, kwargs):
+    of = ex.real(args[0]) if len(args) == 1 and not kwargs else None
+    if of is None or of.source is None or getattr(of, "original", None) is None:
+        raise Break("a weak reference with a callback, or to an object that the function makes")
+    return BuiltValue(weakref.ref, [of], {}, lambda *_: of)  # which lives as long as the call

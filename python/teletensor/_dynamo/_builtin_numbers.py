@@ -17,6 +17,7 @@ from ._comparisons import COMPARE, fold
 from ._handlers import constructors, handlers, handles
 from ._operators import BINARY, IN_PLACE
 from ._symbols import is_symbolic_operand
+from ._unbacked import is_item
 from ._values import (
     Break,
     Constant,
@@ -46,6 +47,8 @@ def _pure(function: Callable) -> Callable:
             if found is not None:
                 return found
         values = [ex.plain(ex.real(a)) for a in args]
+        if function is abs and len(values) == 1 and is_item(values[0]):
+            return ex.float_of_items("abs", values[0])
         if values and isinstance(values[0], TensorValue):
             if function in (abs, round, pow, divmod):
                 if function is divmod:
@@ -152,6 +155,8 @@ def number_constructor(cls: type) -> Callable:
         if isinstance(value, RunTimeNumber) and len(args) == 1 and not kwargs and cls in (int, float):
             return ex.converted_at_run_time(cls, value)
         if isinstance(value, SymbolValue) and cls is int and len(args) == 1:
+            return value
+        if cls is float and len(args) == 1 and not kwargs and is_item(value):
             return value
         if cls is float and len(args) == 1 and (found := ex.computed_float("float({})", float, value)) is not None:
             return found

@@ -7,7 +7,9 @@ import collections
 import enum
 import functools
 import inspect
+import itertools
 import types
+import warnings
 from typing import Any
 
 from .. import _C
@@ -17,7 +19,7 @@ from . import _marks
 from ._attributes import MISSING, PACKAGE, is_python_class, lookup, raise_
 from ._introspection import reason_to_run_plainly, sees_frames_of_callers
 from ._numpy_numbers import is_function_of_numbers
-from ._source import CALL, CHECK_IS, constant
+from ._source import CALL, CHECK_IS, CHECK_LENGTH, DICT_ITEM, constant
 from ._tensors import MODE_FUNCTIONS, MODE_QUERIES, has_size_by_values, is_graph_function
 from ._transforms import KeptFunction, TransformValue
 from ._values import (
@@ -39,7 +41,7 @@ from ._values import (
     Value,
     kind,
 )  # fmt: skip
-from ._wrap import is_namedtuple
+from ._wrap import is_namedtuple, is_plain_namedtuple
 
 _MAX_DEPTH = 40
 _dispatcher = functools.singledispatch(lambda _: None)
@@ -152,6 +154,8 @@ class Calls:
                 return handler(self, args, kwargs)
             if original.__code__ in _DISPATCH:
                 return self._dispatched(function, args, kwargs)
+            if original.__name__ == "_find" and original.__module__.endswith(".distributions._kl_registry"):
+                return self._divergence(original, args)
             replacement = _marks.inner_function(original)
             if replacement is not None:
                 return self.call(self.wrap(replacement, constant(replacement)), args, kwargs)
@@ -172,6 +176,21 @@ class Calls:
         implementation = self.wrap(found(), constant(found).then(CALL))
         self.guards.check(CHECK_IS, constant(found).then(CALL), found())
         return self.call(implementation, args, kwargs) if is_call else implementation
+
+    def _divergence(self, find: types.FunctionType, args: list[Value]) -> Value:
+        """The function that kl_divergence() calls for two classes, with guards on the table of such functions."""
+        classes = [self.python_value(self.real(a)) for a in args]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = find(*classes)
+        if caught:
+            raise Break("kl_divergence() of ambiguous classes, which warns")
+        table = find.__globals__["_KL_REGISTRY"]
+        self.guards.check(CHECK_LENGTH, constant(table), None, len(table))
+        if found is None:
+            return Constant(None)
+        key = next(pair for pair in itertools.product(*(cls.__mro__ for cls in classes)) if table.get(pair) is found)
+        return self.wrap(found, constant(table).then(DICT_ITEM, key))
 
     def inline(self, function: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """Executes the body of a function."""
@@ -264,6 +283,8 @@ class Calls:
         if f in MODE_QUERIES:
             values = [self.real(a) for a in args]
             if all(isinstance(v, Constant) for v in values):
+                if f is _C.autocast_fast_dtype:
+                    self.guard_fast_dtype(values[0].value)
                 return self.constant_value(f(*(v.value for v in values)))
         if has_size_by_values(f) and (found := self.call_of_dynamic_shape("call_function", f, args, kwargs)) is not None:
             return found
@@ -322,6 +343,8 @@ class Calls:
             except ValueError as e:
                 return raise_(ValueError, str(e))
         if is_namedtuple(cls):
+            if not is_plain_namedtuple(cls):
+                raise Break(f"a {cls.__name__} with special methods is created")
             return self._create_namedtuple(cls, args, kwargs)
         if issubclass(cls, Tensor) or cls is Module:
             raise Break(f"a {cls.__name__} is created")
@@ -380,9 +403,8 @@ class Calls:
         if not is_python_class(cls) and (kwargs or issubclass(cls, (OSError, UnicodeError, ImportError, SyntaxError))):
             raise Break(f"a {cls.__name__} is created")
         value = ExceptionValue(cls, list(args))
-        init = lookup(cls, "__init__")
+        init = self.class_attribute(cls, "__init__")
         if isinstance(init, types.FunctionType):
-            self.class_attribute(cls, "__init__")
             self.call(self.wrap_class_function(init), [value, *args], kwargs)
         elif kwargs:
             return raise_(TypeError, f"{cls.__name__}() takes no keyword arguments")
@@ -393,11 +415,15 @@ class Calls:
         if len(args) > len(cls._fields) or any(k not in cls._fields or k in items for k in kwargs):
             raise Break(f"{cls.__name__}() gets wrong arguments")
         items.update(kwargs)
-        for name in cls._fields:
-            if name not in items:
-                if name not in cls._field_defaults:
-                    raise Break(f"{cls.__name__}() misses arguments")
-                items[name] = self.wrap(cls._field_defaults[name], constant(cls._field_defaults[name]))
+        made = getattr(self.class_attribute(cls, "__new__"), "__func__", None)
+        if not isinstance(made, types.FunctionType) or not made.__globals__["__name__"].startswith("namedtuple_"):
+            raise Break(f"{cls.__name__}.__new__")
+        if len(items) < len(cls._fields):
+            function = self.wrap_class_function(made)
+            self.check_defaults(function)
+            items = {**dict(zip(reversed(cls._fields), reversed(function.defaults))), **items}
+            if len(items) < len(cls._fields):
+                raise Break(f"{cls.__name__}() misses arguments")
         return SequenceValue([items[name] for name in cls._fields], cls)
 
     def call_method_named(self, value: Value, name: str, args: list[Value]) -> Value | None:

@@ -152,6 +152,7 @@ class Executor(
         self.begin_symbols(policy, follows_sizes)
         self.begin_steps(False, False)
         self.begin_unbacked()
+        self.begin_modes()
         self.begin_warnings()
         self.guards = Guards(names)
         self.guards.check(CHECK_MODES, None)
@@ -266,7 +267,7 @@ class Executor(
 
     @staticmethod
     def _has_source_for_writes(value: Value) -> bool:
-        return isinstance(value, (SequenceValue, DictValue, CellValue, ObjectValue, SetValue, DequeValue, FunctionValue))
+        return isinstance(value, (SequenceValue, DictValue, CellValue, ObjectValue, SetValue, DequeValue, FunctionValue, TensorValue))
 
     def check_proxies(self) -> None:
         """Ends the graph if a dict is written that a mappingproxy may show: what is read of that are the entries before the call."""

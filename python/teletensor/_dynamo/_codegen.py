@@ -21,6 +21,7 @@ from ._values import (
     BuiltValue,
     CellValue,
     ComputedFloat,
+    ComputedItem,
     ConditionValue,
     Constant,
     DequeValue,
@@ -162,6 +163,8 @@ class Code:
             return "call_first"
         if isinstance(value, ItemValue):
             return self._name(f"{self.value(value.tensor)}.item()")
+        if isinstance(value, ComputedItem):
+            return self._name(value.text.format(*map(self.value, value.operands)))
         if isinstance(value, ConditionValue):
             return f"({self.value(value.left)} {value.sign} {self.value(value.right)})"
         if isinstance(value, SymbolValue):
@@ -191,7 +194,12 @@ class Code:
             if value.node is None or value.node.graph is not self.ex.root_graph:
                 raise Break("a tensor of a function that an operator has called is kept")
             self.outputs.append(value)
-            return f"g[{len(self.outputs) - 1}]"
+            text = f"g[{len(self.outputs) - 1}]"
+            if isinstance(value, HandleValue) or not value.users_attributes:
+                return text
+            name = self._names[id(value)] = self._name(text)
+            self.lines += [f"{name}.{attribute} = {self.value(v)}" for attribute, v in value.users_attributes.items()]
+            return name
         if isinstance(value, SequenceValue):
             return self._make_sequence(value)
         if isinstance(value, DictValue) and value.proxy_of is not None:
@@ -381,6 +389,8 @@ class Code:
             elif isinstance(value, CellValue):
                 is_empty = value.content is None
                 writes.append(f"del {target}.cell_contents" if is_empty else f"{target}.cell_contents = {self.value(value.content)}")
+            elif isinstance(value, TensorValue):
+                writes += [f"{target}.{attribute} = {self.value(v)}" for attribute, v in value.users_attributes.items()]
             elif isinstance(value, FunctionValue):
                 writes += [f"{target}.{attribute} = {self.value(v)}" for attribute, v in value.attributes.items()]
             elif isinstance(value, ObjectValue):

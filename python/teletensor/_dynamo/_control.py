@@ -71,7 +71,7 @@ class Control:
     def _outputs(self, target: Any, args: tuple, examples: list[Any]) -> list[TensorValue]:
         """The results of a node that returns a tuple of tensors."""
         node = self.graph.call_function(target, args)
-        node.meta["stack_trace"], node.meta["site"] = self.stack_text(), self.site()
+        self.note_place(node)
         self.calls += 1
         results = []
         for i, example in enumerate(examples):

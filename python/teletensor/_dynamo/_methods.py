@@ -41,7 +41,7 @@ from ._values import (
     Value,
     kind,
 )  # fmt: skip
-from ._wrap import LOCKS, is_namedtuple
+from ._wrap import LOCKS, is_namedtuple, is_plain_namedtuple
 
 _SIGNS = {f"__{name}__": sign for sign, (name, _) in BINARY.items()} | {f"__{n}__": sign for sign, (n, _, _) in COMPARE.items()}
 _IN_PLACE_SIGNS = {f"__{name}__": sign for sign, (name, _) in IN_PLACE.items()}
@@ -382,7 +382,7 @@ class Methods:
                 return ObjectValue(cls) if self.can_be_created(cls) else self._refuse(cls)
             if name == "__new__" and obj is tuple and args and not kwargs:
                 cls = self.python_value(args[0])
-                if cls is tuple or is_namedtuple(cls):
+                if cls is tuple or is_plain_namedtuple(cls):
                     return SequenceValue(self.elements(args[1]) if len(args) > 1 else [], cls)
             if name == "__new__" and obj in CONTAINERS and args and not kwargs:
                 cls = self.python_value(args[0])

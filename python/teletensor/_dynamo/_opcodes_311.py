@@ -5,15 +5,16 @@ from __future__ import annotations
 import abc
 import builtins
 import dis
+import sys
 from collections.abc import Callable
 from typing import Any
 
-from ._attributes import raise_
+from ._attributes import PACKAGE, raise_
 from ._builtin_containers import update_dict
 from ._builtin_text import checked_text, text_of
 from ._bytecode import Instruction
 from ._frames import Frame, Returned, Yielded
-from ._source import CALL, CHECK_EQUAL, CHECK_MISSING, constant
+from ._source import CALL, CHECK_EQUAL, CHECK_IS, CHECK_MISSING, DICT_ITEM, constant
 from ._values import (
     DELETED,
     Break,
@@ -552,7 +553,15 @@ def _import_name(f, i):
     name = f.code.co_names[i.arg]
     if builtins.__import__ is not _original_import:
         raise Break("import is replaced")
-    module = builtins.__import__(name, f.function.globals, None, names, level)  # a module that is imported already stays
+    try:
+        module = builtins.__import__(name, f.function.globals, None, names, level)  # a module that is imported already stays
+    except ImportError as e:
+        raise Break(f"{type(e).__name__}: {e}") from None
+    if not f.code.co_filename.startswith(PACKAGE):
+        found = name if level == 0 else module.__name__
+        for each in {found, found.partition(".")[0]} & sys.modules.keys():
+            at = constant(sys).instance_item("modules").then(DICT_ITEM, each)
+            f.ex.guards.check(CHECK_IS, at, sys.modules[each])
     f.push(Constant(module, constant(module)))
 
 

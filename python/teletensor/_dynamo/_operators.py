@@ -16,6 +16,7 @@ from ._attributes import MISSING, lookup, raise_
 from ._comparisons import fold
 from ._source import constant
 from ._symbols import is_symbolic_operand, unbacked_dims
+from ._unbacked import is_item
 from ._values import (
     Break,
     BuiltinMethod,
@@ -80,6 +81,9 @@ class Operators:
             if in_place and a is not owner and a.cls in (list, set):
                 self.binary(sign, a, b)
                 return owner
+        found = self.float_of_items(sign.removesuffix("=") if in_place else sign, a, b)
+        if found is not None:
+            return found
         if isinstance(a, RunTimeNumber) or isinstance(b, RunTimeNumber):
             found = self.operation_of_run_time(sign.removesuffix("=") if in_place else sign, a, b)
             if found is not None:
@@ -109,7 +113,7 @@ class Operators:
             b = self.operand_of_item(b, a)
         if isinstance(a, TensorValue) or isinstance(b, TensorValue):
             other = b if isinstance(a, TensorValue) else a
-            if isinstance(other, (TensorValue, Constant, FloatOperand, SymbolValue)):
+            if isinstance(other, (TensorValue, Constant, FloatOperand, SymbolValue)) or is_item(other):
                 if in_place and not isinstance(a, TensorValue):  # a number is not changed
                     function = BINARY[sign.rstrip("=")][1]
                 return self.call_in_graph("call_function", function, [a, b])
@@ -244,6 +248,8 @@ class Operators:
         a = self.real(a)
         method, function = UNARY[opcode]
         a = self.as_number(a)
+        if is_item(a) and opcode in ("UNARY_NEGATIVE", "UNARY_POSITIVE"):
+            return self.float_of_items("neg", a) if opcode == "UNARY_NEGATIVE" else a
         if isinstance(a, RunTimeNumber) and a.cls is not bool and opcode in ("UNARY_NEGATIVE", "UNARY_POSITIVE"):
             return self.computed_at_run_time("(-{})", operator.neg, a) if opcode == "UNARY_NEGATIVE" else a
         if isinstance(a, SymbolValue) and opcode != "UNARY_INVERT":

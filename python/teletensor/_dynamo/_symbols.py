@@ -250,7 +250,9 @@ class Symbols:
             if name in ("//", "%") and not is_marked and not examples[1]:
                 raise Break("a division by a number that depends on values")
             numbers = examples if is_marked else map(int, examples)
-            return SymbolValue(_OPERATIONS[name][0](*numbers), (name, *operands), is_unbacked=True)
+            made = SymbolValue(_OPERATIONS[name][0](*numbers), (name, *operands), is_unbacked=True)
+            made.place = self.place()
+            return made
         return self.symbol(_OPERATIONS[name][0](*examples), (name, *operands))
 
     def binary_of_symbols(self, sign: str, a: Value, b: Value) -> Value | None:
@@ -286,7 +288,9 @@ class Symbols:
         if name == "node":
             return operands[0]
         if name == "item":
-            return self.graph.call_method("item", (self.node_of(operands[0].tensor),))
+            node = self.graph.call_method("item", (self.node_of(operands[0].tensor),))
+            self.note_place(node)
+            return node
         if name in ("size", "numel"):
             tensor, *rest = operands
             node = self.graph.call_method(name, (self.node_of(tensor), *rest))
@@ -294,6 +298,7 @@ class Symbols:
             args = [self.node_of_symbol(v) if isinstance(v, SymbolValue) else v.value for v in operands]
             node = self.graph.call_function(_OPERATIONS[name][0], tuple(args))
         node.meta["example_value"] = value.example
+        self.note_place(node, value.place)
         return node
 
     def text_of_symbol(self, value: SymbolValue, code: Any) -> str:

@@ -17,9 +17,19 @@ from ..utils import _pytree as pytree
 from . import _marks, config
 from ._attributes import MISSING as MISSING
 from ._attributes import is_python_class, lookup
-from ._source import CHECK_IS, CHECK_MISSING, CHECK_TYPE_MISSING, INSTANCE_DICT, TYPE_ATTRIBUTE, Source, constant
+from ._source import (
+    CALL,
+    CHECK_EQUAL,
+    CHECK_IS,
+    CHECK_MISSING,
+    CHECK_TYPE_MISSING,
+    INSTANCE_DICT,
+    TYPE_ATTRIBUTE,
+    Source,
+    constant,
+)
 from ._symbols import NeedsConstantSizes, unbacked_dims
-from ._unbacked import BY_VALUES, OF_SIZES
+from ._unbacked import BY_FLOATS, BY_VALUES, OF_SIZES, example_of_item, is_item
 from ._values import (
     Break,
     BuiltinMethod,
@@ -127,6 +137,9 @@ def has_size_by_values(function: Any) -> bool:
     """Whether the sizes of a tensor function's results depend on values."""
     is_tensor_function = type(function) is _OVERRIDABLE or getattr(function, "__module__", "") == _C.torch.__name__
     return is_tensor_function and function.__name__ in BY_VALUES
+
+
+_FAST_DTYPES = {device: functools.partial(_C.autocast_fast_dtype, device) for device in ("cpu", "cuda")}
 
 
 def mode_state() -> tuple:
@@ -273,6 +286,8 @@ class Tensors:
         value = self.as_number(self.plain(value) if isinstance(value, FloatValue) else value)
         if isinstance(value, SymbolValue):
             return self.node_of_symbol(value), value.example
+        if is_item(value):
+            return self.node_of_item(value), example_of_item(value)
         if isinstance(value, Constant):
             obj = value.value
             if self.is_numpy_scalar(obj):
@@ -336,6 +351,8 @@ class Tensors:
             self.check_tensor_method(self.real(args[0]), target)
         if getattr(target, "__module__", "") in ("_operator", "builtins"):
             self._check_special_methods(name, self.tensors_in([*args, *(kwargs or {}).values()]))
+        if name in BY_FLOATS and any(is_item(self.real(v)) for v in (*args, *(kwargs or {}).values())):
+            raise Break(f"{name}() with a float that depends on values")
         is_unbacked = self.has_unbacked([*args, *(kwargs or {}).values()])
         if is_unbacked and keywords.get("out") is not None:
             raise Break(f"{name}(out=) with sizes that depend on values")
@@ -385,8 +402,7 @@ class Tensors:
             elif result is not None or not is_input:
                 raise Break(f"{name} returns a {kind(result)}")
         node = self.graph.create_node(op, target, tuple(p[0] for p in pairs), {k: p[0] for k, p in keyword_pairs.items()})
-        node.meta["stack_trace"] = self.stack_text()
-        node.meta["site"] = self.site()
+        self.note_place(node)
         self.calls += 1
         self.mutates |= mutates
         return self._result(result, node, is_input, is_unbacked)
@@ -461,6 +477,15 @@ class Tensors:
             return SequenceValue([self.constant_value(r) for r in result], list)
         return Constant(int(result) if isinstance(result, _C.SymInt) else result)  # int() requires the number of later calls
 
+    def begin_modes(self) -> None:
+        """Remembers modes that guards compare only where the function reads them."""
+        self._fast_dtypes = {device: query() for device, query in _FAST_DTYPES.items()}
+
+    def guard_fast_dtype(self, device: str) -> None:
+        """Adds a guard on the dtype of autocast, which `autocast(device)` reads, at the start of the function."""
+        if device in _FAST_DTYPES:
+            self.guards.check(CHECK_EQUAL, constant(_FAST_DTYPES[device]).then(CALL), self._fast_dtypes[device])
+
     def set_mode(self, function: Callable, args: list[Value]) -> Value:
         """A call that changes a mode of the thread. It takes effect until the capture ends, and in the graph."""
         values = [self.real(a) for a in args]
@@ -534,6 +559,8 @@ class Tensors:
     def _users_attribute(self, value: TensorValue, name: str) -> Value:
         if name == "__dict__":
             raise Break("__dict__ of a tensor")
+        if name in value.users_attributes:
+            return value.users_attributes[name]
         if value.source is None:
             raise Raised(ExceptionValue(AttributeError, [Constant(f"'Tensor' object has no attribute '{name}'")]))
         if hasattr(value.cls, name):
@@ -567,12 +594,14 @@ class Tensors:
         found = [self._list_of_items(part) for part in parts]
         return None if None in found else SequenceValue(found, list)
 
-    def operand_of_item(self, item: ItemValue, other: TensorValue) -> TensorValue:
-        """A tensor without dimensions that stands for the number in arithmetic with a tensor."""
+    def operand_of_item(self, item: ItemValue, other: TensorValue) -> Value:
+        """A tensor without dimensions that stands for the number in arithmetic with a tensor, or the number."""
         dtype, is_float = other.example.dtype, item.cls is float
         if item.tensor.example.dtype == _C.uint64:
             raise Break("item() of a tensor of uint64 in arithmetic")  # int64 does not have all its numbers
         if other.example.dim() == 0 or (dtype not in (_C.float32, _C.float64) if is_float else dtype.itemsize < 4):
+            if is_float:
+                return item
             raise Break("item() in arithmetic whose result depends on the kind of number")
         reshaped = self.call_in_graph("call_method", "reshape", [item.tensor, SequenceValue([], tuple)])
         return self.call_in_graph("call_method", "to", [reshaped, Constant(_C.float64 if is_float else _C.int64)])

@@ -162,7 +162,7 @@ class Transforms:
         module = self._finished(body, tensors)
         lifted = tuple(self.here(n) for n in body.lifted)
         node = self.graph.call_function(call, (self.add_body(module, f"{call.__name__}_body"), tuple(nodes), lifted))
-        node.meta["stack_trace"], node.meta["site"] = self.stack_text(), self.site()
+        self.note_place(node)
         self.calls += 1
         known = {id(v.example): v for v in self.tensors_in([*args, *kwargs.values()])}
         return self._result_of(result, node, known)

@@ -12,6 +12,7 @@ import operator
 from typing import Any
 
 from .. import _C, _grad_mode, _ops
+from ..amp.autocast_mode import autocast
 from ..fx.experimental import symbolic_shapes
 from ..fx.node import has_side_effect
 from . import config
@@ -19,6 +20,7 @@ from ._source import constant
 from ._values import (
     Break,
     ComputedFloat,
+    ComputedItem,
     ConditionValue,
     Constant,
     DictValue,
@@ -37,6 +39,14 @@ _DENIED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 _COMPARISONS = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
 }  # fmt: skip
+_HINT_OF_FLOAT = 0.5
+_OF_FLOATS = {
+    **{sign: (f"({{}} {sign} {{}})", function) for sign, function in (
+        ("+", operator.add), ("-", operator.sub), ("*", operator.mul), ("/", operator.truediv), ("//", operator.floordiv),
+        ("%", operator.mod), ("**", operator.pow),
+    )},
+    "neg": ("(-{})", operator.neg), "abs": ("abs({})", abs), "max": ("max({}, {})", max), "min": ("min({}, {})", min),
+}  # fmt: skip
 _HINT = 2  # a number for which most calls infer metadata
 # Calls whose number of results or of dimensions depends on sizes.
 _BY_SIZES = frozenset((
@@ -44,9 +54,15 @@ _BY_SIZES = frozenset((
     "split_with_sizes", "meshgrid", "block_diag", "atleast_1d", "atleast_2d", "atleast_3d",
     "t_", "transpose_", "swapdims_", "swapaxes_", "unsqueeze_", "as_strided_", "resize_",  # which change the sizes of a known tensor
 ))  # fmt: skip
+# Calls whose sizes depend on floats.
+BY_FLOATS = frozenset((
+    "arange", "range", "interpolate", "upsample", "upsample_nearest", "upsample_bilinear", "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices", "fractional_max_pool3d", "fractional_max_pool3d_with_indices",
+))  # fmt: skip
 # Calls whose number of dimensions depends on an int that is no size.
 _BY_INTS = frozenset(("flatten", "tensordot"))
-_MODES = (_grad_mode.no_grad, _grad_mode.enable_grad, _grad_mode.set_grad_enabled, _grad_mode.inference_mode)  # let exceptions pass
+# Context managers that let exceptions pass.
+_MODES = (_grad_mode.no_grad, _grad_mode.enable_grad, _grad_mode.set_grad_enabled, _grad_mode.inference_mode, autocast)
 # Functions of a tensor of unbacked sizes whose results the capture would take from its example.
 OF_SIZES = frozenset((
     "stride", "is_contiguous", "is_same_size", "nbytes", "broadcast_shapes", "__len__", "equal",
@@ -94,6 +110,41 @@ class Unbacked:
             self._begin_use()
             value.symbol = SymbolValue(self._hint_of_item(value), ("item", value), is_unbacked=True)
         return value.symbol
+
+    def float_of_items(self, sign: str, *operands: Value) -> Value | None:
+        """The result of an operation of numbers of which one at least is a float that item() returns; None if it is not followed."""
+        operands = tuple(self.as_number(v) for v in operands)
+        is_float = sign == "/" or any(isinstance(v, Constant) and type(v.value) is float for v in operands)
+        if sign not in _OF_FLOATS or not any(is_item(v) or is_float and is_unknown(v) for v in operands):
+            return None
+        if sign == "**" and not (isinstance(operands[1], Constant) and type(operands[1].value) is int and operands[1].value >= 0):
+            return None  # it may be a complex number
+        text, function = _OF_FLOATS[sign]
+        for value in operands:
+            is_number = isinstance(value, Constant) and type(value.value) in (int, float)
+            if not (is_number or is_item(value) or isinstance(value, SymbolValue)):
+                return None
+        if (sign == "**" or sign in ("/", "//", "%") and is_unknown(operands[1])) and self._catches(self.frame):
+            raise Break(f"{sign} of numbers that depend on values, whose error may be caught")
+        try:
+            example = function(*map(_number, operands))
+        except ArithmeticError:
+            example = _HINT_OF_FLOAT
+        made = ComputedItem(text, function, operands, float(example))
+        made.place = self.place()
+        return made
+
+    def node_of_item(self, value: ItemValue | ComputedItem) -> Any:
+        """The node of the graph whose result is a float."""
+        if value.node is None:
+            self._begin_use()
+            if isinstance(value, ItemValue):
+                value.node = self.graph.call_method("item", (self.node_of(value.tensor),))
+                self.note_place(value.node)
+            else:
+                value.node = self.graph.call_function(value.function, tuple(self.arguments(v)[0] for v in value.operands))
+                self.note_place(value.node, value.place)
+        return value.node
 
     def _begin_use(self) -> None:
         if self._bodies:
@@ -189,7 +240,7 @@ class Unbacked:
         else:
             return False
         self._begin_use()
-        self.graph.call_function(check_assertion, (self.node_of(value), wanted, message))
+        self.note_place(self.graph.call_function(check_assertion, (self.node_of(value), wanted, message)))
         self.calls += 1
         return True
 
@@ -242,7 +293,7 @@ class Unbacked:
         self._begin_use()
         keywords = {k: self.arguments(v)[0] for k, v in kwargs.items()}
         node = self.graph.create_node(op, target, tuple(self.arguments(a)[0] for a in args), keywords)
-        node.meta["stack_trace"], node.meta["site"] = self.stack_text(), self.site()
+        self.note_place(node)
         self.calls += 1
         found = self._result(made, node, {}, True)
         if name in ("nonzero", "argwhere") and isinstance(found, TensorValue):
@@ -266,6 +317,14 @@ class Unbacked:
         self._add_check(function, condition, args[1] if len(args) > 1 else kwargs.get("message"))
         return Constant(None)
 
+    def place(self) -> tuple:
+        """The user's line, as text and as a tuple."""
+        return self.stack_text(), self.site()
+
+    def note_place(self, node: Any, place: tuple | None = None) -> None:
+        """Remembers the user's line of a node, which errors name when the graph runs; `place`: that of an earlier instruction."""
+        node.meta["stack_trace"], node.meta["site"] = place or self.place()
+
     def call_check_is_size(self, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """torch._check_is_size(n, max=)."""
         number = self.as_number(self.real(args[0])) if args else None
@@ -285,7 +344,7 @@ class Unbacked:
             text = message.value
         else:
             text = str(self.python_value(self.call(message, [], {})))  # ends the graph if it is not known
-        self.graph.call_function(function, (self.node_of_condition(condition), *([] if text is None else [text])))
+        self.note_place(self.graph.call_function(function, (self.node_of_condition(condition), *([] if text is None else [text]))))
         self.calls += 1
         self.require(condition)
 
@@ -293,6 +352,27 @@ class Unbacked:
         """The node that computes a comparison."""
         sides = [self.node_of_symbol(v) if isinstance(v, SymbolValue) else v.value for v in (condition.left, condition.right)]
         return self.graph.call_function(_COMPARISONS[condition.sign], tuple(sides))
+
+
+def is_item(value: Value) -> bool:
+    """Whether the value is a float that item() returns, or that is computed from one."""
+    return isinstance(value, ComputedItem) or isinstance(value, ItemValue) and value.cls is float
+
+
+def example_of_item(value: Value) -> float:
+    """A number with which the capture infers metadata."""
+    return value.example if isinstance(value, ComputedItem) else _HINT_OF_FLOAT
+
+
+def is_unknown(value: Value) -> bool:
+    """Whether a number depends on values."""
+    return is_item(value) or isinstance(value, SymbolValue) and value.is_unbacked
+
+
+def _number(value: Value) -> Any:
+    if isinstance(value, Constant):
+        return value.value
+    return example_of_item(value) if is_item(value) else _HINT
 
 
 # Functions and methods whose results' sizes depend on values.

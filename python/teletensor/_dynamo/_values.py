@@ -66,6 +66,7 @@ class Value:
 
 # What a user calls values of which the class is not known, by the name of the value's class.
 _KINDS = {
+    "ComputedItem": "float of item()",
     "ConditionValue": "comparison of sizes", "FloatOperand": "float", "IdValue": "number that id() returns", "KeptFunction": "function",
     "Null": "missing value", "Slot": "variable", "CellValue": "variable of a closure", "ModuleSlice": "slice of a Sequential",
     "SliceValue": "slice", "SuperValue": "super() object", "TransformValue": "function of torch.func",
@@ -122,6 +123,7 @@ class SymbolValue(Value):
     def __init__(self, example: Any, expression: tuple, source: Source | None = None, is_unbacked: bool = False) -> None:
         self.example, self.expression, self.source, self.is_unbacked = example, expression, source, is_unbacked
         self.node: Any = None
+        self.place: tuple | None = None  # the user's line of an operation
         self.original: Any = None  # the int, if it is received
 
     @property
@@ -200,6 +202,7 @@ class TensorValue(Value):
     def __init__(self, node: Any, example: Any, cls: type, source: Source | None = None, is_leaf: bool | None = None) -> None:
         self.node, self.example, self._cls, self.source, self.is_leaf = node, example, cls, source, is_leaf
         self.attributes: dict[str, Value] = {}
+        self.users_attributes: dict[str, Value] = {}  # those that the function has written
         self.original: Any = None  # the tensor, if it is an input
         self.may_exist = False  # the node may return a tensor that exists, or that another node has returned
         self.dims: tuple[int, ...] = ()  # whose sizes differ from call to call, if it is an input
@@ -418,11 +421,30 @@ class ItemValue(Value):
         self.tensor = tensor  # a copy
         self.source_tensor = source_tensor  # of which item() was called
         self.symbol: SymbolValue | None = None  # of an int that was used as a size
+        self.node: Any = None  # of a float that was used as a number
 
     @property
     def cls(self) -> type:
         dtype = self.tensor.example.dtype
         return bool if dtype == _C.bool else float if dtype.is_floating_point else int
+
+
+class ComputedItem(Value):
+    """A float that the graph computes from numbers of tensors (item()), which the capture does not know.
+
+    Args:
+        text: a format string of Python.
+        function: computes the number.
+        operands: values: ItemValue, ComputedItem, SymbolValue and Constant.
+        example: a number with which the capture infers metadata.
+    """
+
+    cls = float
+
+    def __init__(self, text: str, function: Callable, operands: tuple[Value, ...], example: float) -> None:
+        self.text, self.function, self.operands, self.example = text, function, operands, example
+        self.node: Any = None
+        self.place: tuple | None = None
 
 
 class IdValue(Value):

@@ -98,6 +98,19 @@ def is_namedtuple(cls: type) -> bool:
     return cls.__bases__ == (tuple,) or getattr(cls.__bases__[0], "into", None) is cls  # of results that were given as out=
 
 
+def is_plain_namedtuple(cls: type) -> bool:
+    """Whether the operators of a namedtuple are those of tuples; texts may be the user's."""
+    own = ("__new__", "__getnewargs__", "__repr__", "__str__")
+    return is_namedtuple(cls) and not any(
+        isinstance(value, types.FunctionType) and name.startswith("__") and name not in own for name, value in vars(cls).items()
+    )
+
+
+def has_own_text(cls: type) -> bool:
+    """Whether a namedtuple has a text that its class defines."""
+    return is_namedtuple(cls) and ("__str__" in vars(cls) or vars(cls)["__repr__"].__module__ != "collections")
+
+
 def entries_of_results(entries: dict[Any, Value]) -> dict[Any, tuple[Value, Value]]:
     """The items of a DictValue whose keys are constants."""
     if any(isinstance(key, tuple) for key in entries):
@@ -165,7 +178,7 @@ class Wrapping:
                 raise Break(f"a tensor of the class {cls.__name__}")
             check(CHECK_TYPE, source, cls)  # a quantized weight: calls of the functions that it implements are those of its own
             return ObjectValue(cls, obj, source)
-        if cls is list or issubclass(cls, tuple) and (cls in (tuple, _C.Size) or is_namedtuple(cls) or is_structseq(cls)):
+        if cls is list or issubclass(cls, tuple) and (cls in (tuple, _C.Size) or is_plain_namedtuple(cls) or is_structseq(cls)):
             check(CHECK_TYPE, source, cls)
             check(CHECK_LENGTH, source, None, len(obj))
             if len(obj) > _MAX_ITEMS:

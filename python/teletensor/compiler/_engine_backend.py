@@ -15,7 +15,6 @@ from ._graph_programs import GraphProgram
 
 def engine(gm: Any, inputs: Sequence[Tensor]) -> Callable:
     """Makes a Program of the graph, which the engine runs as one instruction; if a Program cannot contain it, runs its operators."""
-    forward = plain_forward(gm)
     before = mode_state()
     made: GraphProgram | None = None
     try:
@@ -29,9 +28,16 @@ def engine(gm: Any, inputs: Sequence[Tensor]) -> Callable:
     if reason:
         counters["engine"]["one by one"] += 1
         log("graph_code", f"the graph runs operator by operator: {reason}")
-        return forward
+        return plain_forward(gm)
     counters["engine"]["programs"] += 1
-    run = made.run_function(forward, inputs)
+    forward: Callable | None = None
+
+    def run_plainly(*tensors: Any) -> Any:  # where the Program refuses a run
+        nonlocal forward
+        forward = forward or plain_forward(gm)
+        return forward(*tensors)
+
+    run = made.run_function(run_plainly, inputs)
 
     def run_program(*tensors: Any) -> tuple:
         return run(tensors)

@@ -109,3 +109,9 @@ CAUGHT = [
     caught, caught_by_the_caller, suppressed, suppressed_by_a_class, written_finally, after_a_write, in_a_loop, after_a_global,
     without_gradients_but_caught,
 ]  # fmt: skip
+
+
+def under_autocast(x, y):
+    with torch.autocast("cpu"):
+        assert (x < 100).all(), "bad"
+        return x[:, None] @ y[None]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import collections
 import copy
+import enum
 import inspect
+import sys
 import types
+import typing
 
 import pytest
 
@@ -149,11 +153,67 @@ def super_of_classes_between():
     ]
 
 
+def descriptors():
+    shown = type("Shown", (), {"__get__": lambda self, obj, cls: 2.0})
+    cls = type("Read", (Plain,), {"shown": shown()})
+    value = cls()
+    vars(value)["shown"] = 3.0
+
+    def setter(name):
+        return lambda: setattr(shown, name, lambda *_: None)
+
+    return lambda x: x * value.shown, [setter("__set__"), lambda: setattr(shown, "__get__", lambda *_: 5.0)]
+
+
+def attributes_of_a_metaclass():
+    meta = type("Meta", (type,), {})
+    cls = meta("Read", (), {})
+    return lambda x: x * getattr(cls, "factor", 2.0), [lambda: setattr(meta, "factor", 3.0), lambda: setattr(cls, "factor", 5.0)]
+
+
+def exceptions():
+    cls = type("Failure", (Exception,), {})
+
+    def function(x):
+        failure = cls(3)
+        return x * getattr(failure, "factor", 2.0) + len(str(failure))
+
+    def initialize(self, *_):
+        self.factor = 5.0
+
+    return function, [lambda: setattr(cls, "__init__", initialize), lambda: setattr(cls, "__str__", lambda _: "text")]
+
+
+def namedtuples():
+    cls = collections.namedtuple("Pair", "a b", defaults=[2.0])
+    cls.method = lambda self: self.b
+    value = cls(1.0, 3.0)
+    new = vars(cls)["__new__"].__func__
+    return lambda x: x * cls(1.0).b + value.method() + value.a, [
+        lambda: setattr(new, "__defaults__", (5.0,)),
+        lambda: setattr(cls, "method", lambda self: 7.0),
+        lambda: setattr(cls, "a", property(lambda self: 11.0)),
+    ]
+
+
+def callables():
+    cls = type("Called", (), {})
+    value = cls()
+    return lambda x: x * (2.0 if callable(value) else 3.0), [lambda: setattr(cls, "__call__", lambda self: None)]
+
+
+def methods_of_an_enum():
+    cls = enum.Enum("Kind", "FIRST")
+    cls.factor = lambda self: 2.0
+    member = cls.FIRST
+    return lambda x: x * member.factor(), [lambda: setattr(cls, "factor", lambda self: 3.0)]
+
+
 CASES = {
     f.__name__: f
     for f in (
         signature_of_defaults, signature_of_wrapped, signature_of_annotations, signature_of_method, missing, getattribute,
-        super_of_classes_between,
+        super_of_classes_between, descriptors, attributes_of_a_metaclass, exceptions, namedtuples, callables, methods_of_an_enum,
     )
 }  # fmt: skip
 CASES |= {
@@ -179,3 +239,74 @@ def test_changes_are_seen(name):
             assert not torch.equal(function(x), before)  # the change has an effect
         for _ in range(2):
             assert torch.equal(compiled(x), function(x))
+
+
+class Special(typing.NamedTuple):
+    a: float
+    b: float = 2.0
+
+    def __len__(self):
+        return 7
+
+    def __add__(self, other):
+        return self.a + other
+
+    def __str__(self):
+        return f"a of {self.a}"
+
+
+def test_special_methods_of_namedtuples():
+    torch._dynamo.reset()
+
+    def function(x):
+        made = Special(x.shape[0] + 0.5)
+        return x + len(made), made + 1, f"{made}", made.a
+
+    assert repr(torch.compile(function)(torch.ones(2))) == repr(function(torch.ones(2)))
+
+
+def test_texts_of_namedtuples():
+    torch._dynamo.reset()
+    cls = collections.namedtuple("Pair", "a")
+    cls.__str__ = lambda self: f"{cls.prefix} {self.a}"
+    cls.prefix = "first"
+    compiled = torch.compile(lambda x: (x + 1, f"{cls(x.shape[0])}"), fullgraph=True)
+    assert compiled(torch.ones(2))[1] == "first 2"
+    cls.prefix = "second"
+    assert compiled(torch.ones(2))[1] == "second 2"
+
+
+def test_modules_that_are_imported_again(monkeypatch):
+    torch._dynamo.reset()
+
+    def function(x):
+        try:
+            import changed_module
+            from changed_module import factor
+        except ImportError:
+            return x - 1
+        return x * changed_module.factor + factor
+
+    compiled = torch.compile(function)
+    x = torch.ones(2)
+    for found in (2.0, 3.0, None, 5.0):
+        module = types.ModuleType("changed_module")
+        module.factor = found
+        monkeypatch.setitem(sys.modules, "changed_module", None if found is None else module)
+        assert torch.equal(compiled(x), function(x))
+
+
+def test_the_dtype_of_autocast():
+    torch._dynamo.reset()
+
+    def function(x):
+        with torch.autocast("cpu"):
+            return x @ x, torch.get_autocast_dtype("cpu")
+
+    compiled = torch.compile(function)
+    try:
+        for dtype in (torch.bfloat16, torch.float16, torch.bfloat16):
+            torch.set_autocast_dtype("cpu", dtype)
+            assert compiled(torch.ones(2, 2))[0].dtype == dtype and compiled(torch.ones(2, 2))[1] == dtype
+    finally:
+        torch.set_autocast_dtype("cpu", torch.bfloat16)

@@ -1,0 +1,131 @@
+"""Floats of `item()` as operands of numbers and as arguments of calls, with fullgraph=True; lines of errors in such graphs."""
+
+from __future__ import annotations
+
+import weakref
+
+import pytest
+
+import teletensor as torch
+from teletensor import distributions
+
+from .asserts import under_autocast
+
+
+class Scale:
+    k = 2
+
+
+SCALE = Scale()
+
+
+def quotient(x, y):
+    return y / (x.std().item() + 1e-6) - abs(x.mean().item())
+
+
+def total(x, y):
+    t = 0.0
+    for v in (x, y):
+        t += v.sum().item()
+    return y * t, t, {"loss": -t}
+
+
+def bounded(x, y):
+    n = x.max().int().item()
+    return y.clamp(-x.sum().item(), max=n), x / max(x.sum().item(), 1.0), n / 2
+
+
+def filled(x, y):
+    s = x.sum().item()
+    made = torch.tensor([s, 1.0]) + torch.full((2,), s * 2 + 1).sum() + x.new_full((2,), s).mean()
+    return made, x.masked_fill(x > 1, s), torch.add(x, y, alpha=s), x.pow(s), x.sum() * s, x.long() * s, s**2 // 3
+
+
+def referred(x, _):
+    r = weakref.ref(SCALE)
+    return x * r().k if r() is SCALE else x
+
+
+def marked(x, y):
+    z = y * 2
+    z.foo, x.bar = x, 3
+    return z, z.foo + hasattr(z, "bar") + x.bar
+
+
+def divergence(x, y):
+    p, q = distributions.Normal(x, y.abs() + 1), distributions.Normal(x * 0, y.abs() + 2)
+    logits = distributions.Categorical(logits=x), distributions.Categorical(logits=y)
+    return distributions.kl_divergence(p, q), distributions.kl_divergence(*logits)
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+@pytest.mark.parametrize("function", [quotient, total, bounded, filled, referred, marked, divergence, under_autocast])
+def test_results_are_those_of_plain_python(function, backend):
+    torch._dynamo.reset()
+    compiled = torch.compile(function, backend=backend, fullgraph=True)
+    for i in range(3):
+        x, y = torch.tensor([0.0, 1.0, 2.0, 3.5]) + i, torch.tensor([5.0, 6.0, -1.0, 2.0]) * (i + 1)
+        got, want = compiled(x, y), function(x, y)
+        assert repr(got) == repr(want)
+        torch.testing.assert_close(got, want, rtol=0, atol=0)
+        if function is marked:
+            assert got[0].foo is x and x.bar == 3
+    if function is divergence:
+        with pytest.raises(NotImplementedError, match="No KL"):
+            torch.compile(lambda: distributions.kl_divergence(distributions.Normal(0.0, 1.0), distributions.Cauchy(0.0, 1.0)))()
+
+
+def test_a_function_for_other_divergences_is_called(monkeypatch):
+    registry = distributions.kl._KL_REGISTRY
+    compiled = torch.compile(lambda x: distributions.kl_divergence(distributions.Normal(x, x), distributions.Normal(x, x)))
+    assert compiled(torch.ones(2)).tolist() == [0, 0]
+    monkeypatch.setitem(registry, (distributions.Normal, distributions.Normal), lambda p, q: p.loc * 7)
+    assert compiled(torch.ones(2)).tolist() == [7, 7]
+
+
+def divided(x, y):
+    n = x.max().int().item()
+    k = 10 // (n - 3)
+    return y + k
+
+
+def selected(x, y):
+    n = x.max().int().item()
+    return selected_in_callee(y * 2, torch.tensor([n + 7])) + y
+
+
+def selected_in_callee(y, n):
+    return y.index_select(0, n)
+
+
+@pytest.mark.parametrize("backend", ["eager", "inductor"])
+def test_errors_name_the_users_line(backend):
+    torch._dynamo.reset()
+    with pytest.raises(ZeroDivisionError) as caught:
+        torch.compile(divided, backend=backend, fullgraph=True)(torch.arange(4.0), torch.ones(4))
+    innermost = caught.traceback[-1]
+    assert (str(innermost.path), innermost.lineno) == (__file__, divided.__code__.co_firstlineno + 1)
+    with pytest.raises(IndexError) as caught:
+        torch.compile(selected, backend=backend, fullgraph=True)(torch.arange(4.0), torch.ones(4)).tolist()
+    assert f"{__file__}:{selected_in_callee.__code__.co_firstlineno + 1} in selected_in_callee" in str(caught.value)
+
+
+def test_a_failed_assertion_leaves_autocast():
+    compiled = torch.compile(under_autocast, fullgraph=True)
+    with pytest.raises(AssertionError, match="bad"):
+        compiled(torch.full((4,), 200.0), torch.ones(4))
+    assert not torch.is_autocast_enabled("cpu")
+    assert compiled(torch.ones(4), torch.ones(4)).dtype == torch.bfloat16
+
+
+def test_a_division_whose_error_is_caught_ends_the_graph():
+    def function(x):
+        try:
+            return x / (1 / x.sum().item())
+        except ZeroDivisionError:
+            return x - 1
+
+    x = torch.zeros(3)
+    assert torch.compile(function)(x).tolist() == [-1, -1, -1]
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="may be caught"):
+        torch.compile(function, fullgraph=True)(x)
