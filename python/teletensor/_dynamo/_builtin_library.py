@@ -215,4 +215,12 @@ def _weak_reference(ex, args, kwargs):
     of = ex.real(args[0]) if len(args) == 1 and not kwargs else None
     if of is None or of.source is None or getattr(of, "original", None) is None:
         raise Break("a weak reference with a callback, or to an object that the function makes")
-    return BuiltValue(weakref.ref, [of], {}, lambda *_: of)  # which lives as long as the call
+    if "reference" not in vars(of):  # an object has one
+        of.reference = BuiltValue(weakref.ref, [of], {}, _referred)
+    return of.reference
+
+
+def _referred(ex: Any, reference: BuiltValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    if args or kwargs or ex.has_effects():
+        raise Break("a weak reference after writes, which may have freed the object")
+    return reference.args[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import operator
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from ._values import (
     Break,
     BuiltValue,
     ComputedFloat,
+    ComputedItem,
     ConditionValue,
     Constant,
     DequeValue,
@@ -170,10 +172,12 @@ class Comparisons:
             raise Break("whether a gradient is another tensor")
         if isinstance(a, RunTimeNumber) and isinstance(b, RunTimeNumber):
             raise Break("the identity of numbers that differ from call to call")
-        of_values = ItemValue, ConditionValue
+        of_values = ItemValue, ComputedItem, ConditionValue
         if any(isinstance(v, of_values) for v in (a, b)) and all(isinstance(v, (*of_values, Constant)) for v in (a, b)) and a.cls is b.cls:
             raise Break("the identity of a number that depends on values")
         a, b = self.plain(a), self.plain(b)
+        if any(isinstance(v, Opaque) for v in (a, b)) and any(isinstance(v, BuiltValue) and v.make is weakref.ref for v in (a, b)):
+            raise Break("whether a weak reference is another one")
         if isinstance(a, Opaque) and isinstance(b, Opaque):
             for value in (a, b):
                 self.guards.check(CHECK_IS, value.source, value.obj)

@@ -229,7 +229,7 @@ class Unbacked:
         """Makes a node of an assert statement about a tensor, to whose end `jump` leads if the truth is `wanted`."""
         value, after = self.real(frame.stack[-1]), frame.instructions[jump.index + 1 : jump.index + 6]
         names = [i.name for i in after if i.name != "PRECALL"]
-        if self._catches(frame) or self._has_effects():
+        if self._catches(frame) or self.has_effects():
             return False
         if not isinstance(value, TensorValue) or value.example.numel() != 1 or names[0] != "LOAD_ASSERTION_ERROR":
             return False
@@ -262,7 +262,7 @@ class Unbacked:
             frame = frame.caller
         return False
 
-    def _has_effects(self) -> bool:
+    def has_effects(self) -> bool:
         """Whether the function has had effects in Python, which are lost if the graph raises an exception."""
         is_written = any(v.source is not None for v in self.written.values())
         return bool(is_written or self.globals or self.classes or self.releases or self.draws or self.prints)
