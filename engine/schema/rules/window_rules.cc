@@ -213,6 +213,8 @@ Sizes pooled(SizesView x, SizesView kernel, Dims stride, SizesView padding, Size
     check(padding[i] <= window.extent() / 2,
           "pad should be at most half of effective kernel size, but got pad=", padding[i], ", kernel_size=", kernel[i],
           " and dilation=", dilation[i]);
+    check(padding[i] <= kernel[i] / 2, "pad should be smaller than or equal to half of kernel size, but got pad=",
+          padding[i], " and kernel_size=", kernel[i]);
     int64_t& size = result[result.size() - space + i];
     size = window.output_size(size, ceil_mode);
     check(size > 0, "Given input size: ", x, ". Calculated output size is too small: ", result);
