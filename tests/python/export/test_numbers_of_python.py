@@ -28,14 +28,14 @@ COMPUTED = [
     "operator.add(n, 1)", "operator.mul(2, n)", "n + numpy.int64(2)", "n * numpy.int32(2)", "n * n", "n - n // 2", "n % (n - 1 + 2)", "n.__add__(2)",
     "0.5 * n", "n * 0.5", "1.0 / n", "n / 2", "2 / n", "n / n", "3.5 - n", "n - 3.5", "0.25 + n", "n + 0.25", "7.5 // n", "n // 2.5", "7.5 % n", "n % 2.5",
     "n ** 0.5", "n ** -1", "2.0 ** -n", "0.5 * n * n + 2.0 * n", "0.1 / n * 0.3", "round(0.3 * n)", "math.ceil(0.3 * n)", "math.floor(0.3 * n)",
-    "math.trunc(0.3 * n)", "abs(n - 4)", "abs(0.5 * n)", "n ** (0.5 * n / n)", "n * numpy.float64(0.5)", "numpy.float64(0.5) * n", "numpy.int64(2) * n", "numpy.int64(4) == n", "divmod(n, 2.5)[1]",
+    "math.trunc(0.3 * n)", "abs(n - 4)", "abs(0.5 * n)", "n ** (0.5 * n / n)", "n * numpy.float64(0.5)", "numpy.float64(0.5) * n", "numpy.int64(2) * n", "numpy.int64(4) == n", "divmod(n, 2.5)[1]", "n << 1", "n >> 1", "n & 3", "~n", "3 & n",
 ]  # fmt: skip
 # Conversions to numbers of Python, or of C: the size is constant.
 CONSTANT = [
     "int(n)", "float(n)", "complex(n).real", "operator.index(n)", "hash(n)", "len(str(n))", "len(repr(n))", "len(f'{n:3d}')", "len('%d' % n)", "len('%s' % n)",
     "len('{}'.format(n))", "len(bytes(n))", "len(range(n))", "[5, 6, 7, 8, 9] [n]", "len([0] * n)", "len((n // 2) * 'ab')", "[1, 2, 3, 4, 5, 6][:n][-1]",
     "math.sqrt(n)", "math.log(n)", "math.log2(n)", "math.exp(-n)", "math.isqrt(n)", "math.gcd(n, 6)", "math.factorial(n)", "math.comb(n, 2)", "math.pow(n, 2)",
-    "n << 1", "n >> 1", "n & 3", "n | 8", "n ^ 1", "~n", "1 << n", "64 >> n", "3 & n", "3 | n", "3 ^ n", "n.bit_length()", "n.bit_count()", "round(n, -1)",
+    "n & 5", "n | 8", "n ^ 1", "1 << n", "64 >> n", "5 & n", "3 | n", "3 ^ n", "n.bit_length()", "n.bit_count()", "round(n, -1)",
     "n.to_bytes(2, 'big')[1]", "n.as_integer_ratio()[0]", "{4: 7}.get(n, 3)", "len({n, 4})", "struct.pack('i', n)[0]", "abs(1j * n)", "abs(n * 1j)", "2 ** n",
     "float(Fraction(1, 2) * n)", "float(n * Fraction(1, 2))", "float(Decimal(2) * n)", 
     "len(numpy.zeros(n))", "int(numpy.array([n, 2]).sum())", "int(numpy.asarray(n))", "numpy.ones(9)[n] * 2", "len(list(range(2, n)))", "chr(n + 90) == 'z'",

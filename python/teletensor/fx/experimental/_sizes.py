@@ -689,10 +689,30 @@ def _of_number(name: str) -> Callable:
 
 
 for _name in (
-    "__and__", "__invert__", "__lshift__", "__or__", "__rand__", "__rlshift__", "__ror__", "__rrshift__", "__rshift__", "__rxor__",
-    "__xor__", "as_integer_ratio", "bit_count", "bit_length", "to_bytes",
-):  # fmt: skip
+    "__or__", "__rlshift__", "__ror__", "__rrshift__", "__rxor__", "__xor__", "as_integer_ratio", "bit_count", "bit_length", "to_bytes",
+):
     setattr(RecordedSize, _name, _of_number(_name))
+
+
+def _of_bits(name: str, computed: Callable) -> Callable:
+    """A method of ints for bits, which is a quotient, a product or a remainder for some of its arguments."""
+    of_number = _of_number(name)
+
+    def compute(self: RecordedSize, other: Any) -> Any:
+        found = computed(self, other) if type(other) is int else None
+        return of_number(self, other) if found is None else found
+
+    return compute
+
+
+def _low_bits(size: RecordedSize, mask: int) -> RecordedSize | None:
+    return size % (mask + 1) if mask > 0 and mask & (mask + 1) == 0 else None
+
+
+RecordedSize.__and__, RecordedSize.__rand__ = _of_bits("__and__", _low_bits), _of_bits("__rand__", _low_bits)
+RecordedSize.__lshift__ = _of_bits("__lshift__", lambda size, count: size * (1 << count) if 0 <= count < 63 else None)
+RecordedSize.__rshift__ = _of_bits("__rshift__", lambda size, count: size // (1 << count) if 0 <= count < 63 else None)
+RecordedSize.__invert__ = lambda self: -self - 1
 RecordedSize.__neg__ = lambda self: RecordedSize.of(-self.plain(), ("neg", self), self.log)
 
 
