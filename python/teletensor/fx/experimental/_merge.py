@@ -38,6 +38,8 @@ from ._sizes import (
 )
 from ._unbacked_checks import function_of
 
+_MOST_VIEWS = 8  # whose sizes may determine a stride
+
 
 class Captured:
     """A recorded call.
@@ -149,8 +151,17 @@ class _Merger:
             self.next_logged += 1
 
     def _is_of_sizes(self, node: Node, values: tuple[int, ...]) -> bool:
-        """Whether a stride or an offset of a node's result is a product of its sizes, or another known expression. Makes it known."""
-        columns = self.sizes[node]
+        """Whether a stride or an offset of a node's result is a known expression: a product of its sizes, for example, or of those of a
+        tensor that it may be a view of. Makes the product known."""
+        for _ in range(_MOST_VIEWS):
+            self._add_products(self.sizes[node], values)
+            node = next(iter(node.all_input_nodes), None)
+            if values in self.pool or node not in self.sizes:
+                break
+        return values in self.pool or self._combined(values) is not None
+
+    def _add_products(self, columns: list[tuple[int, ...]], values: tuple[int, ...]) -> None:
+        """Makes the products of sizes known of which a number is a multiple."""
         for count in range(2, len(columns) + 1):
             for chosen in itertools.combinations(columns, count):
                 product = tuple(map(math.prod, zip(*chosen)))
@@ -164,7 +175,6 @@ class _Merger:
                     if len(set(a)) > 1:
                         self.pool.setdefault(both, ("*", a, b if len(set(b)) > 1 else b[0]))
                     known = both
-        return values in self.pool or self._combined(values) is not None
 
     def _is_ready(self, size: Any) -> bool:
         if not isinstance(size, (RecordedSize, RecordedFloat)):
