@@ -157,10 +157,16 @@ def _sparse(name: str) -> Callable:
     return call
 
 
+def _method(name: str) -> Callable:
+    """A call of the argument's own method, which its class may override."""
+    return lambda self, *args, **kwargs: getattr(self, name)(*args, **kwargs)
+
+
 # Functions with the parameters of the operator, in its order.
 _IN_ORDER: dict[str, Callable] = {**attention.OPERATORS, **gradients.OPERATORS, **kernels.OPERATORS}
 
 _OWN: dict[str, Callable] = {
+    **{name: _method(name) for name in ("is_contiguous", "item", "numel", "size", "storage_offset", "stride")},
     "sym_is_contiguous": lambda self, memory_format=contiguous_format: self.is_contiguous(memory_format=memory_format),
     "sym_numel": lambda self: self.numel(),
     "sym_size": lambda self, dim=None: self.shape if dim is None else self.shape[dim],

@@ -29,6 +29,13 @@ LAYOUT = [
     ("not x[:, :40].is_contiguous(memory_format=contiguous)", (5, 6), (5, 50)), ("int(x.stride(0)) == 33", (5, 6), (5, 33)), ("torch.ops.aten.sym_stride.int(x, 0) == 33", (5, 6), (5, 33)),
     ("x.flatten()[7:].storage_offset() * x.stride(0) == 7 * 33", (5, 6), (5, 33)), ("len(range(x.stride(0))) == 33", (5, 6), (5, 33)), ("sum(x.stride()) == 34", (5, 6), (5, 33)),
 ]  # fmt: skip
+# Reads by methods of the base class and by operators.
+FUNCTIONS = [
+    ("torch.Tensor.size(x, 0) % 16 == 0", (5, 6), (16, 6)), ("torch.Tensor.size(x)[1] % 16 == 0", (5, 6), (5, 16)), ("torch.Tensor.shape.__get__(x)[0] % 16 == 0", (5, 6), (16, 6)),
+    ("torch.Tensor.numel(x) % 16 == 0", (5, 6), (5, 16)), ("torch.Tensor.stride(x, 0) % 16 == 0", (5, 6), (5, 16)), ("torch.Tensor.storage_offset(x[1:]) % 16 == 0", (5, 6), (5, 16)),
+    ("torch.Tensor.__len__(x) == 33", (5, 6), (33, 6)), ("torch.Tensor.is_contiguous(x[:, :40])", (5, 6), (5, 41)), ("torch.ops.aten.size.int(x, 0) % 16 == 0", (5, 6), (16, 6)),
+    ("x.shape[0] >> 4 == 1", (5, 6), (16, 6)), ("x.shape[0] & 15 == 0", (5, 6), (16, 6)), ("~x.shape[0] % 16 == 0", (5, 6), (15, 6)), ("x.shape[0] | 15 == 47", (5, 6), (33, 6)), ("len(repr(x)) == 0 or x.shape[0] << 2 == 64", (5, 6), (16, 6)),
+]  # fmt: skip
 # A call that fails for other sizes than the last ones.
 FAILING = [
     ("x + torch.ones(33, 6)", (5, 6), (33, 6)), ("torch.cat([x, torch.zeros(33, 1)], 1)", (5, 6), (33, 6)), ("torch.stack([x, torch.ones(33, 6)])", (5, 6), (33, 6)), ("x.view(-1, 66)", (5, 6), (11, 6)),
@@ -93,8 +100,8 @@ def check(torch, f, first, other) -> None:
         torch.testing.assert_close(made, want, msg=f"export at {size}")
 
 
-@pytest.mark.parametrize(("text", "first", "other"), LAYOUT)
-def test_conditions_of_the_layout(torch, text, first, other):
+@pytest.mark.parametrize(("text", "first", "other"), [*LAYOUT, *FUNCTIONS])
+def test_conditions(torch, text, first, other):
     condition = eval(f"lambda x: {text}", scope_of(torch))  # noqa: S307
     assert bool(condition(example(torch, first))) is not bool(condition(example(torch, other)))
     check(torch, lambda x: x * 2 if condition(x) else x, first, other)
@@ -131,6 +138,26 @@ def test_errors_that_are_caught(torch, text, first, other):
 def test_numbers(torch, text):
     f = eval(f"lambda x: x * (lambda n: {text})(x.shape[0])", scope_of(torch))  # noqa: S307
     check(torch, f, (5, 6), (33, 6))
+
+
+@pytest.mark.parametrize("text", ["n & 15", "n >> 1", "~n", "n << 2", "torch.Tensor.size(x, 0)", "torch.Tensor.numel(x)"])
+def test_bits_and_base_methods_are_computed(torch, text):
+    from teletensor.fx.experimental.proxy_tensor import make_fx
+
+    f = eval(f"lambda x: x * (lambda n: {text})(x.shape[0])", scope_of(torch))  # noqa: S307
+    graph = make_fx(f, tracing_mode="symbolic")(example(torch, (5, 6)))
+    assert not graph.shape_env.format_guards().strip()
+    for size in sizes_of((5, 6), (9, 100)):
+        torch.testing.assert_close(graph(example(torch, size)), f(example(torch, size)))
+
+
+def test_a_text_of_a_tensor_has_no_numbers_of_sizes(torch):
+    from teletensor.fx.experimental.proxy_tensor import make_fx
+
+    texts = []
+    graph = make_fx(lambda x: texts.append(str(x)) or x * 2, tracing_mode="symbolic")(torch.ones(5, 6))
+    assert set(texts) == {"RecordedTensor(x_1, size=(x_1.size()[0], x_1.size()[1]), dtype=torch.float32)"}
+    assert not graph.shape_env.format_guards().strip()
 
 
 @pytest.mark.parametrize("text", ["torch.Tensor(n).fill_(1).sum()", "torch.Tensor(x.shape).fill_(1).sum()", "torch.FloatTensor(n, 2).fill_(1).sum()"])
@@ -173,7 +200,7 @@ def test_powers_in_files(torch, text):
 
 STRIDES = [
     "x * x.stride(0)", "x * x[1:].storage_offset()", "x.as_strided(x.shape, x.stride()) * 2", "x.new_ones(x.stride(1)).sum() + x", "x * x.contiguous(memory_format=torch.channels_last).stride(3)",
-    "x * x.contiguous(memory_format=torch.channels_last).stride(2)", "x * x.clone(memory_format=torch.channels_last).permute(3, 1, 0, 2).stride(2)",
+    "x * x.contiguous(memory_format=torch.channels_last).stride(2)", "x * x.clone()[..., 1:].stride(0)", "x * x[:, 1:, ..., 0].stride(0)", "x * x.clone(memory_format=torch.channels_last).permute(3, 1, 0, 2).stride(2)",
 ]  # fmt: skip
 
 

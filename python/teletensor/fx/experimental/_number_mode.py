@@ -16,7 +16,7 @@ from ..._C import Tensor
 from ..._library.operators import OpOverload
 from ...overrides import TorchFunctionMode
 from ._numbers import Condition, Number, guard_error, text_of
-from ._recorded import RecordedTensor
+from ._recorded import RecordedTensor, own_read
 
 
 def _pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> tuple | None:  # noqa: A002
@@ -52,6 +52,9 @@ class NumberMode(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
+        if (read := own_read(func, args)) is not None:
+            with self:
+                return read(*args, **kwargs)
         numbers = [n for n in _leaves([*args, *kwargs.values()]) if type(n) in (Number, Condition)]
         with self.owner.noting(getattr(func, "__name__", str(func)), numbers) if numbers else contextlib.nullcontext():
             return self._record(func, args, kwargs, numbers, sys._getframe(1))

@@ -9,9 +9,11 @@ from typing import Any
 from ... import _C
 from ..._C import Tensor
 from ..._layouts import contiguous_format
+from ..._symbolic_bool import SymBool
+from ...overrides import TorchFunctionMode
 from ..node import Node
 from ._numbers import guard_error, is_number
-from ._sizes import Guard, RecordedSize
+from ._sizes import Guard, RecordedSize, text_of
 from .symbolic_shapes import GuardOnDataDependentSymNode
 
 
@@ -78,12 +80,17 @@ class RecordedTensor(Tensor):
                 )
             )
 
-    def _sizes(self) -> list:
-        return [self._size(i) for i in range(self.dim())] if self._recording.log else list(Tensor.size(self))
+    def plain_sizes(self) -> tuple[int, ...]:
+        """The sizes in this recording, without a guard."""
+        return tuple(self._value.shape)
 
-    def _size(self, dim: int) -> Any:
+    def _sizes(self) -> list:
+        values = list(self.plain_sizes())
+        return [self._recorded_size(i, n) for i, n in enumerate(values)] if self._recording.log else values
+
+    def _recorded_size(self, dim: int, value: int) -> Any:
         """The size of a dimension, which the graph computes."""
-        log, value = self._recording.log, Tensor.size(self, dim)
+        log = self._recording.log
         if log.unbacked is not None and dim in log.unbacked.dims_of(self._node):
             return log.unbacked.size(self._node, dim, value)
         return RecordedSize.of(value, ("size", self._node, dim), log)
@@ -113,7 +120,7 @@ class RecordedTensor(Tensor):
 
     def stride(self, *args: Any, **kwargs: Any) -> Any:
         self._refuse_if_dependent("stride")
-        found = Tensor.stride(self, *map(_plain_dim, args), **kwargs)
+        found = self._value.stride(*map(_plain_dim, args), **kwargs)
         if type(found) is tuple:
             return tuple(self._of_layout(n, ("stride", self._node, i)) for i, n in enumerate(found))
         dim = args[0] if args else kwargs["dim"]
@@ -121,7 +128,7 @@ class RecordedTensor(Tensor):
 
     def storage_offset(self) -> Any:
         self._refuse_if_dependent("storage_offset")
-        return self._of_layout(Tensor.storage_offset(self), ("offset", self._node))
+        return self._of_layout(self._value.storage_offset(), ("offset", self._node))
 
     def is_contiguous(self, *args: Any, **kwargs: Any) -> bool:
         found = self.is_dense(*args, **kwargs)
@@ -134,7 +141,7 @@ class RecordedTensor(Tensor):
 
     def is_dense(self, *args: Any, **kwargs: Any) -> bool:
         """is_contiguous() of code that gives the same result in both cases: no guard."""
-        found = Tensor.is_contiguous(self, *args, **kwargs)
+        found = self._value.is_contiguous(*args, **kwargs)
         if not found:  # it is for sizes of 0 and 1
             self._refuse_if_dependent("is_contiguous")
         return found
@@ -154,15 +161,15 @@ class RecordedTensor(Tensor):
         if dim is None:
             return self.shape
         if self._recording.log is None:
-            return Tensor.size(self, dim)
+            return self._value.size(dim)
         if is_number(dim):
             dim.refuse()
-        Tensor.size(self, dim)  # checks it
-        return self._size(dim % self.dim())
+        dim = _plain_dim(dim)
+        return self._recorded_size(dim % self.dim(), self._value.size(dim))
 
     def numel(self) -> int:
         if self._recording.log is None:
-            return Tensor.numel(self)
+            return self._value.numel()
         return self.shape.numel()
 
     nelement = numel
@@ -207,8 +214,10 @@ class RecordedTensor(Tensor):
         raise GradientsRequestedError("[backward] the operators of a backward pass are not recorded one by one")
 
     @staticmethod
-    def run_grad(*_args: Any) -> None:
-        """autograd.grad() within a recording."""
+    def run_grad(_roots: list, _gradients: list, targets: list, *_options: Any) -> list:
+        """autograd.grad() within a recording: an error, or tensors like the gradients if the recording only notes what sizes decide."""
+        if all(isinstance(t, RecordedTensor) and t._recording.notes_sizes_only for t in targets):
+            return [t.clone() for t in targets]
         raise GradientsRequestedError("[grad] the operators of a backward pass are not recorded one by one")
 
     def item(self) -> Any:
@@ -249,7 +258,8 @@ class RecordedTensor(Tensor):
         return any(isinstance(p, slice) and p != slice(None) for p in parts) and all(map(_is_of_bounds, parts))
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
-        return f"RecordedTensor({self._node}, size={tuple(Tensor.size(self))}, dtype={self.dtype})"
+        sizes = ", ".join(map(text_of, self._sizes()))
+        return f"RecordedTensor({self._node}, size=({sizes}), dtype={self.dtype})"
 
     def __copy__(self) -> RecordedTensor:
         return RecordedTensor.wrap(self._value, self._node, self._recording, self.device)
@@ -278,6 +288,28 @@ for _name in (
     "untyped_storage", "data_ptr",
 ):  # fmt: skip
     setattr(RecordedTensor, _name, _refuse_values(_name))
+
+
+_OWN: dict[Any, Any] = {
+    getattr(Tensor, name): getattr(RecordedTensor, name)
+    for name in ("__len__", "is_contiguous", "item", "nelement", "numel", "size", "storage_offset", "stride", "tolist")
+} | {Tensor.shape.__get__: RecordedTensor.shape.fget}  # fmt: skip
+
+
+def own_read(func: Any, args: tuple) -> Any:
+    """The method of RecordedTensor in place of the base class's, such as torch.Tensor.size(x), which returns constants; else None."""
+    found = _OWN.get(func)
+    return found if found is not None and args and isinstance(args[0], RecordedTensor) else None
+
+
+class ReadMode(TorchFunctionMode):
+    """Makes the base class's methods that read sizes those of RecordedTensor."""
+
+    def __torch_function__(self, func: Any, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
+        read = own_read(func, args)
+        if read is None and len(args) == 2 and not kwargs and SymBool in map(type, args) and any(isinstance(v, Tensor) for v in args):
+            return next(v for v in args if type(v) is SymBool).__torch_function__(func, types, args)  # x * (n > 2)
+        return (read or func)(*args, **(kwargs or {}))
 
 
 def is_dense(tensor: Tensor) -> bool:

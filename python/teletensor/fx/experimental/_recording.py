@@ -28,7 +28,7 @@ from ..node import Node
 from ._aten_names import in_aten
 from ._number_mode import number_mode
 from ._numbers import Condition, is_number, value_of
-from ._recorded import GradientsRequestedError, RecordedTensor
+from ._recorded import GradientsRequestedError, ReadMode, RecordedTensor
 from ._sizes import RecordedFloat, RecordedSize, SizeLog, is_polynomial, passed, require_arguments, with_sizes
 from ._unbacked import DYNAMIC
 
@@ -75,12 +75,13 @@ class Recording(TorchDispatchMode):
         self.on_node: Callable[[Node], None] | None = outer.on_node if outer else None  # receives each new call
         self.keeps_mode_changes, self.is_grad_enabled, self.mode_changes = keeps_mode_changes, _C.is_grad_enabled(), 0
         self.refused: Exception | None = None  # the last error of code that read a value
+        self.notes_sizes_only = False  # whether the graph is not used, so that gradients need no operators
         self._number_modes: list[AbstractContextManager[None]] = []
         self._first_new = _C.torch.empty(0, device="meta")._handle
 
     def __enter__(self) -> Recording:
         super().__enter__()
-        self._number_modes.append(number_mode(self.unbacked))
+        self._number_modes.append(number_mode(self.unbacked) if self.log is None or self.unbacked is not None else ReadMode())
         self._number_modes[-1].__enter__()
         return self
 
@@ -495,7 +496,11 @@ class Recording(TorchDispatchMode):
     def _follow(self, recorded: RecordedTensor, target: Tensor) -> None:
         """Gives an object the sizes that a call in place has changed."""
         value = recorded._value
-        if isinstance(target, RecordedTensor) and tuple(value.shape) != tuple(Tensor.size(recorded)):
+        if not isinstance(target, RecordedTensor):
+            return
+        with _C.DisableTorchFunction():
+            changed = tuple(value.shape) != tuple(Tensor.size(recorded))
+        if changed:
             like = RecordedTensor.wrap(value, recorded._node, self, recorded.device)
             _C._set_wrapper(recorded, like)
 

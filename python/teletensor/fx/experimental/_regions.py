@@ -88,7 +88,7 @@ def _record(outer: Recording, operator: HigherOrderOperator, before: list, funct
 
 
 def _metadata(part: _Part) -> list[tuple]:
-    return [(tuple(Tensor.size(t)), t.dtype) for t in part.results]
+    return [(t.plain_sizes(), t.dtype) for t in part.results]
 
 
 def _results(outer: Recording, node: Node, part: _Part) -> Any:
@@ -128,7 +128,7 @@ def _while_loop(outer: Recording, cond_fn: Callable, body_fn: Callable, carried:
         outer, OPERATORS["while_loop"], [leaves], functions, leaves,
         lambda graphs, before, captured: ((*graphs, tuple(before[0]), tuple(captured)), {}),
     )  # fmt: skip
-    expected = [(tuple(Tensor.size(t)), t.dtype) for t in leaves]
+    expected = [(t.plain_sizes(), t.dtype) for t in leaves]
     if _metadata(parts[1]) != expected:
         raise RuntimeError(f"[while_loop] expected body_fn to return values like its arguments {expected}, got {_metadata(parts[1])}")
     return tuple(pytree.tree_leaves(_results(outer, node, parts[1])))
@@ -143,10 +143,10 @@ def _scan(outer: Recording, combine_fn: Callable, init: list, xs: list, addition
         lambda graphs, before, captured: ((graphs[0], before[0], before[1], (*before[2], *captured)), {}),
     )  # fmt: skip
     results, count = parts[0].results, len(init)
-    if _metadata(parts[0])[:count] != [(tuple(Tensor.size(t)), t.dtype) for t in init]:
+    if _metadata(parts[0])[:count] != [(t.plain_sizes(), t.dtype) for t in init]:
         raise RuntimeError("[scan] expected combine_fn to return carried values like `init`")
     with outer.unrecorded():
-        length = Tensor.size(xs[0], 0)
+        length = xs[0].plain_sizes()[0]
         values = (*(t._value for t in results[:count]), *(t._value.expand(length, *t._value.shape).contiguous() for t in results[count:]))
         return outer.result(node, values, inputs[0].device)
 
@@ -160,7 +160,7 @@ def _map(outer: Recording, function: Callable, xs: list, additional: tuple) -> A
         lambda graphs, before, captured: ((graphs[0], before[0], [*before[1], *captured]), {}),
     )  # fmt: skip
     with outer.unrecorded():
-        length = Tensor.size(xs[0], 0)
+        length = xs[0].plain_sizes()[0]
         values = tuple(t._value.expand(length, *t._value.shape).contiguous() for t in parts[0].results)
         return outer.result(node, values, inputs[0].device)
 

@@ -272,7 +272,7 @@ class Values(Checks):
         with _C.DisableTorchFunction():
             dtype = tensor.dtype
             kind = "bool" if dtype == _C.bool else "float" if dtype.is_floating_point else "int"
-            if dtype.is_complex or dtype == _C.uint64 or Tensor.numel(tensor) != 1:
+            if dtype.is_complex or dtype == _C.uint64 or tensor._value.numel() != 1:
                 return None
         if self.dims_of(tensor._node):
             raise self.failed(guard_error(f"item() of {tensor._node}, whose sizes depend on values"))
@@ -365,7 +365,7 @@ class Values(Checks):
             if len(sources) != 1 or sources[0].meta["val"].dim() != 1:
                 break
             node = sources[0]
-        return RecordedSize.of(Tensor.size(tensor, 0), ("size", node, 0), log)
+        return RecordedSize.of(tensor.plain_sizes()[0], ("size", node, 0), log)
 
     def note_sizes(self, recording: Any, name: str, names: list[str], arguments: list[Any], result: Any) -> None:
         """Notes which sizes of a call's results depend on values, and which ones are equal to others.
@@ -391,7 +391,7 @@ class Values(Checks):
             if any(type(a) is Number for a in arguments) or self.dims_of(source):  # the other sizes remain
                 result._node.meta["unbacked_dims"] = tuple(sorted({*self.dims_of(source), dim}))
                 for d in set(self.dims_of(source)) - {dim}:
-                    self.sizes[result._node, d] = self.size(source, d, Tensor.size(tensors[0], d))
+                    self.sizes[result._node, d] = self.size(source, d, tensors[0].plain_sizes()[d])
                 return
         pointwise = is_pointwise(name)
         if not isinstance(result, Tensor) or not any(self.dims_of(t._node) for t in tensors):
@@ -431,11 +431,11 @@ class Values(Checks):
         for i in range(skipped, result.dim()):  # from the last dimension
             dim = result.dim() - 1 - i
             parts = [(t, t.dim() - 1 - i) for t in tensors if i < t.dim()]
-            numbers = [self.size(t._node, d, Tensor.size(t, d)) for t, d in parts if d in self.dims_of(t._node)]
+            numbers = [self.size(t._node, d, t.plain_sizes()[d]) for t, d in parts if d in self.dims_of(t._node)]
             if not numbers:
                 continue
             dims.append(dim)
-            others = [Tensor.size(t, d) for t, d in parts if d not in self.dims_of(t._node)]
+            others = [t.plain_sizes()[d] for t, d in parts if d not in self.dims_of(t._node)]
             if all(self.static and n == 1 for n in others) and len(set(map(text_of, numbers))) == 1:
                 same[dim] = numbers[0]
         result._node.meta["unbacked_dims"] = tuple(dims)
@@ -478,7 +478,7 @@ class Values(Checks):
         for dim in given if isinstance(given, (list, tuple)) else [given]:
             place = dim % max(tensor.dim(), 1)
             if place in self.dims_of(tensor._node):
-                self.require(Condition("!=", self.size(tensor._node, place, Tensor.size(tensor, place)), 1, self), None)
+                self.require(Condition("!=", self.size(tensor._node, place, tensor.plain_sizes()[place]), 1, self), None)
 
     def check_count(self, node: Any) -> None:
         """Raises an error if the number of a call's results depends on values."""
