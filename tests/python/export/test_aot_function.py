@@ -163,3 +163,13 @@ def test_written_inputs_that_share_memory_only_in_a_later_call(torch):
     assert compiled(torch.ones(4), torch.ones(4)).tolist() == [2] * 4
     with pytest.raises(NotImplementedError, match="share memory"):
         compiled(a, a)
+
+
+@pytest.mark.parametrize("text", ["len(x.unbind()) % 16", "torch.Tensor.size(x, 0) % 16", "x.shape[0] & 15", "len(x) - 16"])
+def test_other_outcomes_give_other_graphs(torch, text):
+    from teletensor._functorch.aot_autograd import aot_function
+
+    f, graphs = eval(f"lambda x: x * 2 if {text} else x * 3", {"torch": torch}), Collector()  # noqa: S307
+    compiled = aot_function(f, graphs, dynamic=True)
+    for n in (5, 6, 16, 17, 32, 48):
+        torch.testing.assert_close(compiled(torch.ones(n)), f(torch.ones(n)))

@@ -353,6 +353,22 @@ def test_constants_in_gradients_limit_sizes(torch):
     assert 2 <= served < 6
 
 
+@pytest.mark.parametrize(("condition", "least"), [
+    ("x.shape[0] % 16 == 0", 6), ("torch.Tensor.numel(x) & 15 == 0", 6), ("(x * 2).shape[0] % 16 == 0", 1), ("{16: True}.get(x.shape[0])", 1), ("False", 9),
+])  # fmt: skip
+def test_comparisons_in_functions_of_gradients(torch, condition, least):
+    from teletensor.fx.experimental.proxy_tensor import make_fx
+
+    f = eval(f"lambda x: torch.autograd.grad((x ** 2 * (2 if {condition} else 1)).sum(), [x])[0]", {"torch": torch})  # noqa: S307
+    module, served = make_fx(f, tracing_mode="symbolic")(torch.ones(5, requires_grad=True)), 0
+    for n in (5, 2, 7, 16, 17, 48, 100, 1024, 4099):
+        x = torch.ones(n, requires_grad=True)
+        if guards_hold(torch, module, (x,)):
+            torch.testing.assert_close(module(x), f(x))
+            served += 1
+    assert served >= least
+
+
 SIZES_OF_REMAINDERS = (*range(2, 13), 16, 20, 21, 48, 49, 50, 57, 106, 217, 619, 676, 1000, 1332, 1333, 1334, 2000, 3004, 4099)
 # Functions of x (n,) and n at the example, with the least number of sizes of SIZES_OF_REMAINDERS that make_fx and export serve.
 RARE_OUTCOMES = {
@@ -406,6 +422,24 @@ def test_outcomes_that_no_recording_has(torch, name, kind):
             torch.testing.assert_close(got[0], f(x), msg=lambda m, n=n: f"{m} at {n}")
             served += 1
     assert served >= least[kind == "export"]
+
+
+@pytest.mark.parametrize(("condition", "least"), [
+    ("n % 37 == 5", 9), ("n % 16 == 5", 9), ("(3 * n + 1) % 37 == 16", 9), ("(n / 37) % 1 < 0.14", 9), ("(n % 37) / 5 == 1", 9), ("n // 100 % 2 == 0", 20), ("n & 15 == 5", 9),
+    ("n % 1009 == 5", 1), ("n // 100 == 0", 3), ("n % 16 == 5 and n % 37 == 5", 1), ("n.bit_length() % 2", 1), ("n < 1400", 30), ("n != 191", 30),
+])  # fmt: skip
+def test_limits_behind_remainders(torch, condition, least):
+    """A constant limits the sizes, also where a guard holds for few of them."""
+    from teletensor.fx.experimental.proxy_tensor import make_fx
+
+    f = eval(f"lambda x: (lambda n: torch.stack([c.sum() for c in x.split(1500)]) if {condition} else x)(x.shape[0])", {"torch": torch})  # noqa: S307
+    module, served = make_fx(f, tracing_mode="symbolic")(torch.ones(5)), 0
+    for n in sorted({*range(5, 3000, 37), *range(5, 3000, 48), *(5 + 592 * k for k in range(6)), 1014, 2023, 3032, 1499, 1500, 1501}):
+        x = torch.ones(n)
+        if guards_hold(torch, module, (x,)):
+            torch.testing.assert_close(module(x), f(x), msg=lambda m, n=n: f"{m} at {n}")
+            served += 1
+    assert served >= least
 
 
 @pytest.mark.parametrize("text", [

@@ -10,10 +10,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ._size_fit import Expression, fitted
-from ._sizes import RecordedFloat, RecordedSize, bounds_of, is_polynomial, text_of, value_of
+from ._size_fit import NEGATED, Expression, fitted
+from ._sizes import Guard, RecordedFloat, RecordedSize, bounds_of, is_polynomial, text_of, value_of
 
 Interval = tuple[float, float]
 Ranges = dict[str, tuple[int, int | None]]
@@ -103,6 +103,43 @@ class ExactSizes:
         if any(type(v) not in (int, float, RecordedSize, RecordedFloat) for part in parts for v in part):
             return _EVERYTHING
         return _interval(kind, *(bounds_of(part, lambda ints: self._of_ints(ints, ranges)) for part in parts))
+
+
+def polynomial(value: Any) -> dict[tuple[str, ...], int] | None:
+    """The coefficients of a sum of products of sizes of the arguments, by the sorted texts of the factors; None for another number."""
+    if type(value) is int:
+        return {(): value}
+    if type(value) is not RecordedSize:
+        return None
+    kind, *operands = value.recipe
+    if kind == "input" or kind == "size" and operands[0].op == "placeholder":
+        return {(text_of(value),): 1}
+    parts = [polynomial(o) for o in operands] if kind in ("+", "-", "*", "neg") else [None]
+    if None in parts:
+        return None
+    a, b = parts if len(parts) == 2 else ({(): 0}, parts[0])
+    found: dict[tuple[str, ...], int] = {}
+    for x, c in a.items():
+        if kind == "*":
+            for y, d in b.items():
+                key = tuple(sorted(x + y))
+                found[key] = found.get(key, 0) + c * d
+        else:
+            found[x] = found.get(x, 0) + c
+    for y, d in b.items() if kind != "*" else ():
+        found[y] = found.get(y, 0) + (d if kind == "+" else -d)
+    return found
+
+
+def excludes_larger(guard: Guard) -> bool:
+    """Whether a guard that does not hold for some sizes, but for smaller ones, holds for no larger ones either."""
+    if (guard.relation if guard.outcome else NEGATED[guard.relation]) == "!=" or len(guard.operands) != 2:
+        return False
+    left, right = map(polynomial, guard.operands)
+    if left is None or right is None:
+        return False
+    signs = {c > 0 for c in ({k: left.get(k, 0) - right.get(k, 0) for k in left | right if k}).values() if c}
+    return len(signs) == 1
 
 
 def same_text(column: tuple) -> bool:

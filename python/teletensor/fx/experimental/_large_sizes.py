@@ -14,37 +14,40 @@ from typing import Any
 from ._merge import Captured, Symbol
 from ._size_fit import Expression, fitted
 
-SAME, GUARDED, FAILED, UNNOTICED = "same", "guarded", "failed", "unnoticed"  # how a recording compares with the example's
+# How a recording compares with the example's. A size is excluded by a guard that no larger size satisfies either.
+SAME, GUARDED, EXCLUDED, FAILED, UNNOTICED = "same", "guarded", "excluded", "failed", "unnoticed"
 Probe = Callable[[int], tuple[str, Captured | None]]  # of a size: how its recording compares, and the recording if it is the same
 
 SIZES = (1031, 4099, (1 << 16) + 3, (1 << 20) + 7, (1 << 24) + 43, (1 << 27) + 29, (1 << 31) + 11, (1 << 40) + 15)
-_COMMON = 5040  # sizes at such distances have the same remainders by 2 to 10
+COMMON = 5040  # sizes at such distances have the same remainders by 2 to 10
 _STEP = 12
 _MOST = 1 << 62
 _MOST_SECONDS = 0.02  # that a recording may take longer than the first before larger sizes are not tried
 
 
-def climb(probe: Probe, hint: int, sizes: tuple[int, ...]) -> tuple[dict[int, Captured], int | None]:
+def climb(probe: Probe, hint: int, sizes: tuple[int, ...], period: int = 1) -> tuple[dict[int, Captured], int | None]:
     """Recordings that are the same as the example's, by size, and the largest such size if no guard says what larger ones change.
 
     Args:
         probe: records the function for a size.
         hint: the size in the example.
         sizes: those to try, ascending.
+        period: sizes at this distance have the same remainders by the constants of the function.
     """
     found: dict[int, Captured] = {}
     low, first_seconds = hint, None
+    distance = math.lcm(COMMON, period)
     for size in sizes:
         if size <= low:
             continue
         start = time.perf_counter()  # time.thread_time() takes milliseconds on some systems
         outcome, made, n = *probe(size), size
         if outcome == GUARDED:  # perhaps one of a remainder
-            n, outcome, made = _unguarded(probe, hint + _COMMON * -(-(size - hint) // _COMMON), _MOST)
+            n, outcome, made = _unguarded(probe, hint + distance * -(-(size - hint) // distance), _MOST)
         if made is None:
-            low, outcome = _last(probe, low, n, outcome, found)
+            low, outcome = _last(probe, low, n, outcome, found, period)
             # Results with more elements than can be counted fail for any size beyond.
-            return found, None if outcome == GUARDED or (outcome == FAILED and low >= 1 << 20) else low
+            return found, None if outcome == EXCLUDED or (outcome == FAILED and low >= 1 << 20) else low
         found[n], low = made, n
         seconds = time.perf_counter() - start
         first_seconds = seconds if first_seconds is None else first_seconds
@@ -78,11 +81,12 @@ def _unguarded(probe: Probe, size: int, end: int) -> tuple[int, str, Captured | 
     return size, GUARDED, None
 
 
-def _last(probe: Probe, low: int, high: int, outcome: str, found: dict[int, Captured]) -> tuple[int, str]:
+def _last(probe: Probe, low: int, high: int, outcome: str, found: dict[int, Captured], period: int) -> tuple[int, str]:
     """The largest size of which the recording is the same, between one that is and one that is not; and the outcome beyond it."""
     best = None
     while high - low > _STEP:
-        middle = low + max((high - low) // (2 * _STEP), 1) * _STEP
+        step = period if _STEP < period < (high - low) // 2 else _STEP
+        middle = low + max((high - low) // (2 * step), 1) * step
         middle, other, made = _unguarded(probe, middle, high)
         if made is None:
             high, outcome = middle, outcome if other == GUARDED else other  # sizes beyond may have the guard's outcome again

@@ -6,7 +6,8 @@ function permits no other size is a constant too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import math
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from ..._C import Tensor
@@ -16,14 +17,15 @@ from ..graph import Graph, _PyTreeCodeGen, _PyTreeInfo
 from ..graph_module import GraphModule
 from ..node import Node
 from ._composites import COMPOSITES
+from ._exact_sizes import excludes_larger
 from ._expanded import expanded_graph
-from ._large_sizes import FAILED, GUARDED, SAME, SIZES, UNNOTICED, Arguments, climb, scaled
+from ._large_sizes import COMMON, EXCLUDED, FAILED, GUARDED, SAME, SIZES, UNNOTICED, Arguments, climb, scaled
 from ._merge import Captured, StructureError, Symbol, computes_arguments, drop_certain_guards, merge, same_tensor
 from ._numbers import Condition, is_number
 from ._recorded import GradientsRequestedError
 from ._recording import DynamicSizesError, Recording, plain_number, with_plain_numbers
 from ._size_fit import fitted
-from ._sizes import RecordedSize, SizeLog, value_of
+from ._sizes import ORIGINS, RecordedFloat, RecordedSize, SizeLog, operands_of, value_of
 from ._unbacked import Values
 from ._unbacked_plan import Plan
 from .symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
@@ -31,6 +33,7 @@ from .symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
 Point = dict[str, int]
 _STEPS = (1, 2, 3, 9, 22, 37, 58, 120)
 _FACTORS = (2, 3, 4, 5, 6, 8, 12, 64)
+_MOST_PERIOD = 1 << 24
 
 
 def symbols_of_example(leaves: list[Any], dynamic_ints: bool = True) -> list[Symbol]:
@@ -60,10 +63,17 @@ def sizes_at(leaves: list[Any], symbols: list[Symbol], point: Point) -> dict[int
     return found
 
 
-def _alone(symbol: Symbol) -> list[int]:
+def _alone(symbol: Symbol, period: int) -> list[int]:
     """Other sizes to try for one symbol."""
     h = symbol.hint
-    return [h + 1, 2 * h, h + 2, 3 * h, *([h - 1] if h > 2 else [])]
+    return [h + 1, 2 * h, h + 2, 3 * h, *([h - 1] if h > 2 else []), *([h + period] if period > 1 else [])]
+
+
+def _congruent(symbols: list[Symbol], period: int) -> list[Point]:
+    """Points at which the sizes have the example's remainders by the constants of a function."""
+    hints = {s.name: s.hint for s in symbols}
+    alone = [{**hints, s.name: s.hint + k * period} for s in symbols for k in (1, 2, 3, 9)]
+    return alone + [{s.name: s.hint + _STEPS[(k + 3 * i) % 8] * period for i, s in enumerate(symbols)} for k in range(8)]
 
 
 def _candidates(symbols: list[Symbol], exclude: int = 0) -> list[Point]:
@@ -93,6 +103,25 @@ def _near_constants(symbols: list[Symbol], log: SizeLog) -> list[Point]:
     constants = dict.fromkeys(abs(o) for size in log.expressions for o in size.recipe[1:] if type(o) is int and size.recipe[0] != "size")
     large = [c for c in constants if 4 <= c < 1 << 40][:4]
     return [{**hints, s.name: n} for c in large for n in (c - 1, c, 2 * c - 1) for s in symbols]
+
+
+def _period(log: SizeLog) -> int:
+    """A distance of sizes with the same remainders by the constants of a function, if there are few of them."""
+    recipes = [v.recipe for root in (*log.expressions, *(o for g in log.guards for o in g.operands)) for v in _quotients(root)]
+    constants = {abs(int(v)) for recipe in recipes if (v := value_of(recipe[2])) == v and 2 <= abs(v) < _MOST_PERIOD}
+    for period in (math.prod(constants), math.lcm(*constants)):
+        if period < _MOST_PERIOD:
+            return period
+    return 1
+
+
+def _quotients(value: Any) -> Iterator[Any]:
+    """The quotients and remainders that a number was computed from."""
+    if type(value) in (RecordedSize, RecordedFloat):
+        if value.recipe[0] in ("//", "%", "/"):
+            yield value
+        for operand in operands_of(value):
+            yield from _quotients(operand)
 
 
 def _small_points(symbols: list[Symbol], condition: SymBool) -> list[Point]:
@@ -165,10 +194,15 @@ class Family:
         for i, (a, b) in enumerate(zip(*logs)):
             if (a.relation, a.outcome) != (b.relation, b.outcome) or (a.relation == "constant" and a.left != b.left):
                 self._guarded.append((point, made, made.recording.log.calls_before[i]))
-                return GUARDED, None
+                return EXCLUDED if excludes_larger(a) else GUARDED, None
         if rows[0] == rows[1] and made.out_spec == self.first.out_spec and len(logs[0]) == len(logs[1]):
             return SAME, made
         return UNNOTICED, None
+
+    def _period(self) -> int:
+        """A distance of sizes with the same remainders by the constants of the function."""
+        log = self.first.recording.log
+        return 1 if log is None else _period(log)
 
     def _merged(self, symbols: list[Symbol]) -> Captured | None:
         """The recording that serves the sizes of these symbols, or None. Sets their upper limits."""
@@ -209,7 +243,10 @@ class Family:
 
         if (log := first.recording.log) is not None:
             add([*_ends(symbols), *_near_constants(symbols, log)], 1 << 20)
-        add(_candidates(symbols), wanted + len(captures))
+        wanted += len(captures)
+        add(_candidates(symbols), wanted)
+        if (period := self._period()) > 1:
+            add(_congruent(symbols, period), wanted)
         if large is None:
             large = self._large_points(symbols, Arguments(captures, points, self._example(symbols)))
             kept = [i for i, p in enumerate(points) if all(s.high is None or p[s.name] <= s.high for s in symbols)]
@@ -267,8 +304,9 @@ class Family:
         if self.first.recording.log is None:
             return self._large_points_with_values(symbols, probed)
         found: list[tuple[Point, Captured]] = []
+        period = self._period()
         for i, s in enumerate(symbols):
-            made, s.high = climb(lambda n, s=s: probed({**hints, s.name: n}), s.hint, tuple(n + 2 * i for n in SIZES))
+            made, s.high = climb(lambda n, s=s: probed({**hints, s.name: n}), s.hint, tuple(n + 2 * i for n in SIZES), period)
             found += [({**hints, s.name: n}, c) for n, c in made.items()]
         return found + (self._points_together(symbols, probed) if len(symbols) > 1 else [])
 
@@ -287,7 +325,8 @@ class Family:
     def _points_together(self, symbols: list[Symbol], probed: Callable) -> list[tuple[Point, Captured]]:
         """Recordings in which all symbols are large."""
         hints, found = self._example(symbols), []
-        for factor in (5041, 720721):  # sizes with the same remainders, and in the same order
+        distance = math.lcm(COMMON, self._period())
+        for factor in (distance + 1, 143 * distance + 1):  # sizes with the same remainders, and in the same order
             point = {s.name: min(s.hint * factor, s.high or s.hint * factor) for s in symbols}
             outcome, made = probed(point)
             if outcome == UNNOTICED:
@@ -341,7 +380,7 @@ class Family:
     def _may_differ(self, symbol: Symbol) -> bool:
         """Whether the function permits another size of the symbol, and notices each read of it."""
         try:
-            return any([self._compatible([symbol], {symbol.name: n}) is not None for n in _alone(symbol)])
+            return any([self._compatible([symbol], {symbol.name: n}) is not None for n in _alone(symbol, self._period())])
         except _UnnoticedReadError:
             return False
 
@@ -429,35 +468,61 @@ def _symbolic_graph(what: tuple, plan: Plan | None) -> GraphModule:
 def symbolic_expansion(f: Callable, args: tuple, table: dict) -> GraphModule:
     """The graph of a function that computes gradients, for many sizes of its arguments."""
     leaves, spec = pytree.tree_flatten(args)
+    noted = _noted(f, leaves, spec)
+    outcomes = noted and _outcomes(noted)
 
     def record(symbols: list[Symbol], point: Point) -> Captured:
         given = resized(leaves, sizes_at(leaves, symbols, point))
+        if noted is not None and ((other := _noted(f, given, spec)) is None or _outcomes(other) != outcomes):
+            raise StructureError("comparisons of sizes have other outcomes")
         module = expanded_graph(f, pytree.tree_unflatten(given, spec), table)
         return captured_of(module)
 
-    made, symbols = Family(record, symbols_of_example(leaves, False)).run()
+    guards = noted.log.guards if noted is not None else []
+    is_of_arguments = all(n.op == "placeholder" for g in guards for v in g.operands for n in _origins(v))
+    symbols = symbols_of_example(leaves, False) if is_of_arguments else []
+    made, symbols = Family(record, symbols).run()
     made.recording.graph.output(pytree.tree_unflatten(made.outputs, made.out_spec))
-    return _module(made.recording.root, made.recording, args, symbols, leaves)
+    return _module(made.recording.root, made.recording, args, symbols, leaves, [g.text for g in guards] if is_of_arguments else [])
 
 
 def comparisons(f: Callable, args: tuple) -> tuple | None:
-    """The outcomes of comparisons of sizes in a function's Python code for arguments of these sizes, and the numbers that it reads.
+    """What a function does for arguments of these sizes: the outcomes of comparisons of sizes in its Python code, the numbers that it
+    reads, and the operators that it calls.
 
     Args:
         f: is called with recorded arguments, and computes no values.
 
     Returns None if the function cannot be recorded without values.
     """
-    leaves, spec = pytree.tree_flatten(args)
-    log = SizeLog()
-    recording = Recording(True, COMPOSITES, log)
-    given = [recording.placeholder(f"a{i}", x) if isinstance(x, Tensor) else x for i, x in enumerate(leaves)]
+    noted = _noted(f, *pytree.tree_flatten(args))
+    return noted and (*_outcomes(noted), *((n.op, str(n.target)) for n in noted.graph.nodes))
+
+
+def _noted(f: Callable, leaves: list[Any], spec: Any) -> Recording | None:
+    """A recording of a function that notes what it decides by sizes. None if the function cannot be recorded without values."""
+    recording = Recording(True, COMPOSITES, SizeLog())
+    recording.notes_sizes_only = True
+    given = [recording.placeholder(f"arg{i}_1", x) if isinstance(x, Tensor) else x for i, x in enumerate(leaves)]
     try:
         with recording:
             f(*pytree.tree_unflatten(given, spec))
     except Exception:  # noqa: BLE001 - whatever the function raises
         return None
-    return tuple((g.relation, g.outcome, g.left if g.relation == "constant" else 0) for g in log.guards)
+    return recording
+
+
+def _outcomes(recording: Recording) -> tuple:
+    return tuple((g.relation, g.outcome, g.left if g.relation == "constant" else 0) for g in recording.log.guards)
+
+
+def _origins(value: Any) -> Iterator[Node]:
+    """The nodes of the sizes that a number was computed from."""
+    if type(value) in (RecordedSize, RecordedFloat):
+        if value.recipe[0] in ORIGINS:
+            yield value.recipe[1]
+        for operand in operands_of(value):
+            yield from _origins(operand)
 
 
 def resized(leaves: list[Any], sizes: dict[int, Any]) -> list[Any]:
@@ -516,14 +581,16 @@ def _limits(graph: Graph, symbols: list[Symbol]) -> list[str]:
     return [f"{name} <= {high}" if dim < 0 else f"{name}.size()[{dim}] <= {high}" for name, dim, high in places]
 
 
-def _module(root: Any, recording: Any, args: tuple, symbols: list[Symbol], leaves: list[Any]) -> GraphModule:
+def _module(
+    root: Any, recording: Any, args: tuple, symbols: list[Symbol], leaves: list[Any], guards: Collection[str] = ()
+) -> GraphModule:
     graph = recording.graph
     remove_unused_items(graph)
     set_arguments(graph, args)
     module = GraphModule(root, graph)
     kept = {s.name for s in symbols}
     equal = _equal_sizes(graph, symbols)
-    guards = [g.text for g in recording.log.guards] if recording.log else []
+    guards = [*guards, *(g.text for g in recording.log.guards)] if recording.log else list(guards)
     guards += _constants(graph, [s for s in symbols_of_example(leaves, recording.log is not None) if s.name not in kept])
     module.shape_env = ShapeEnv({s.name: s.hint for s in symbols}, list(dict.fromkeys([*guards, *equal, *_limits(graph, symbols)])))
     return module
