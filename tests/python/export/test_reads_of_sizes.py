@@ -151,6 +151,21 @@ def test_bits_and_base_methods_are_computed(torch, text):
         torch.testing.assert_close(graph(example(torch, size)), f(example(torch, size)))
 
 
+def test_reads_in_functions_that_others_call(torch):
+    """Also within functions of the package, hooks and modes; views of another class are refused, whose sizes are plain numbers."""
+    from teletensor.fx.experimental.proxy_tensor import make_fx
+
+    class Class(torch.Tensor):
+        pass
+
+    def distance(a, b):
+        return (a - b).sum(1) * (2 if torch.Tensor.size(a, 0) % 16 == 0 else 1)
+
+    check(torch, lambda x: torch.nn.functional.triplet_margin_with_distance_loss(x, x, x + 1, distance_function=distance), (5, 6), (16, 6))
+    with pytest.raises(NotImplementedError, match="as_subclass"):
+        make_fx(lambda x: x * x.as_subclass(Class).shape[0], tracing_mode="symbolic")(torch.ones(5))
+
+
 def test_a_text_of_a_tensor_has_no_numbers_of_sizes(torch):
     from teletensor.fx.experimental.proxy_tensor import make_fx
 

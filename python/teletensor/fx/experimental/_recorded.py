@@ -7,7 +7,7 @@ import operator
 from typing import Any
 
 from ... import _C
-from ..._C import Tensor
+from ..._C import OverridableFunction, Tensor
 from ..._layouts import contiguous_format
 from ..._symbolic_bool import SymBool
 from ...overrides import TorchFunctionMode
@@ -145,6 +145,11 @@ class RecordedTensor(Tensor):
         if not found:  # it is for sizes of 0 and 1
             self._refuse_if_dependent("is_contiguous")
         return found
+
+    def as_subclass(self, cls: type) -> Tensor:
+        if cls is not Tensor and self._recording.log is not None:
+            raise NotImplementedError(f"[as_subclass] expected torch.Tensor in a recording for many sizes, got {cls.__name__}")
+        return self if cls is Tensor else Tensor.as_subclass(self, cls)
 
     def is_same_size(self, other: Any) -> bool:
         return bool(self.shape == other.shape)
@@ -292,7 +297,7 @@ for _name in (
 
 _OWN: dict[Any, Any] = {
     getattr(Tensor, name): getattr(RecordedTensor, name)
-    for name in ("__len__", "is_contiguous", "item", "nelement", "numel", "size", "storage_offset", "stride", "tolist")
+    for name in ("__len__", "as_subclass", "is_contiguous", "item", "nelement", "numel", "size", "storage_offset", "stride", "tolist")
 } | {Tensor.shape.__get__: RecordedTensor.shape.fget}  # fmt: skip
 
 
@@ -309,6 +314,9 @@ class ReadMode(TorchFunctionMode):
         read = own_read(func, args)
         if read is None and len(args) == 2 and not kwargs and SymBool in map(type, args) and any(isinstance(v, Tensor) for v in args):
             return next(v for v in args if type(v) is SymBool).__torch_function__(func, types, args)  # x * (n > 2)
+        if read is None and not types and type(func) is OverridableFunction:  # it may call functions of the user
+            with self:
+                return _C._call_without_one_override(func, types, args, kwargs or {})
         return (read or func)(*args, **(kwargs or {}))
 
 

@@ -81,7 +81,8 @@ class Recording(TorchDispatchMode):
 
     def __enter__(self) -> Recording:
         super().__enter__()
-        self._number_modes.append(number_mode(self.unbacked) if self.log is None or self.unbacked is not None else ReadMode())
+        reads = self.log is not None and self.unbacked is None and not self._number_modes  # not within rules, which the package has
+        self._number_modes.append(ReadMode() if reads else number_mode(self.unbacked))
         self._number_modes[-1].__enter__()
         return self
 
