@@ -155,14 +155,15 @@ uint64_t word_at(const void* at) {
 
 bool FrameGuards::Modes::operator==(const Modes& o) const {
   return grad == o.grad && inference == o.inference && function_modes == o.function_modes && autocast == o.autocast &&
-         default_dtype == o.default_dtype && default_device == o.default_device && session == o.session;
+         default_dtype == o.default_dtype && chosen_device == o.chosen_device &&
+         tensor_type_device == o.tensor_type_device && session == o.session;
 }
 
 FrameGuards::Modes FrameGuards::current_modes() {
   const Mode& mode = Mode::current();
   const bool has_hooks = !mode.saved_hooks.empty() && mode.saved_hooks.back()->recomputation() == nullptr;
   Modes modes{
-      mode.grad, mode.inference, threads_with_function_modes != 0 || dispatch_mode_count() != 0 || has_hooks, {}, 0,
+      mode.grad, mode.inference, threads_with_function_modes != 0 || dispatch_mode_count() != 0 || has_hooks, {}, 0, {},
       {},        open_session()};
   const client::AutocastSettings& cast = client::autocast_settings();
   if (cast.cpu_enabled || cast.cuda_enabled) {
@@ -170,7 +171,8 @@ FrameGuards::Modes FrameGuards::current_modes() {
                       static_cast<int>(cast.cuda_dtype), cast.cache_enabled};
   }
   modes.default_dtype = static_cast<int>(client::default_dtype());
-  modes.default_device = default_device();
+  modes.chosen_device = chosen_device();
+  modes.tensor_type_device = tensor_type_device();
   return modes;
 }
 

@@ -106,7 +106,8 @@ class FrameGuards {
     bool grad, inference, function_modes;
     std::vector<int> autocast;
     int default_dtype;
-    Device default_device;
+    std::optional<Device> chosen_device;
+    Device tensor_type_device;
     const client::Session* session;  // which calls without a tensor argument use; null: none is open
     bool operator==(const Modes&) const;
   };

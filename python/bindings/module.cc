@@ -300,6 +300,12 @@ void bind_modes(py::module_& m) {
   m.def("set_other_spellings", [](py::function function) { set_other_spellings(function.ptr()); });
   m.def("default_dtype", [] { return py::reinterpret_borrow<py::object>(dtype_object(client::default_dtype())); });
   m.def("default_device", [] { return py::reinterpret_steal<py::object>(device_object(default_device())); });
+  m.def("default_devices", [] {
+    const std::optional<Device> chosen = chosen_device();
+    PyObject* first = chosen ? device_object(*chosen) : Py_NewRef(Py_None);
+    return py::make_tuple(py::reinterpret_steal<py::object>(first),
+                          py::reinterpret_steal<py::object>(device_object(tensor_type_device())));
+  });
   m.def("swap_default_device", [](py::object device) {
     return py::reinterpret_steal<py::object>(throw_if_null(swap_default_device(device.ptr())));
   });

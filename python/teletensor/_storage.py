@@ -79,6 +79,10 @@ class UntypedStorage:
             self._bytes_tensor = whole if self._bytes == whole_size else whole.narrow(0, self._start, self._bytes)
         return self._bytes_tensor
 
+    def _as_default_dtype(self) -> Tensor:
+        """What ``Tensor(storage)`` returns."""
+        return tensor_of(self, _C.default_dtype())
+
     def _as(self, dtype: _C.dtype, offset: int = 0, size=None, stride=None) -> Tensor:
         """A view of the bytes as a tensor; without sizes, of all elements.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import _C
 from ._C import Tensor
 from ._quantized_names import qint8, qint32, quint2x4, quint4x2, quint8
-from ._storage import UntypedStorage
+from ._storage import UntypedStorage, tensor_of
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 
@@ -88,6 +88,9 @@ class TypedStorage:
 
     def _elements(self) -> Tensor:
         return self._untyped_storage._as(self.dtype)
+
+    def _as_default_dtype(self) -> Tensor:
+        return tensor_of(self, _C.default_dtype())
 
     def untyped(self) -> UntypedStorage:
         """The bytes."""

@@ -65,11 +65,10 @@ bool is_recorded_shape(PyObject* o) {
   return true;
 }
 
-// Returns the device of Tensor(...), that of the default tensor type; `device` among the keyword arguments may name it
-// or one of its type. Constructors of subclasses may have other keyword arguments.
-Device device_of_new(PyObject* keywords) {
+// Returns the device of Tensor(...), that of the default tensor type; the argument `device` may name it or one of its
+// type.
+Device device_of_new(PyObject* given) {
   const Device device = tensor_type_device();
-  PyObject* given = keywords ? PyDict_GetItemString(keywords, "device") : nullptr;  // borrowed
   if (!given || given == Py_None) return device;
   const Device requested = device_from(given);
   check(ErrorKind::kRuntime, requested.type == device.type,
@@ -78,26 +77,72 @@ Device device_of_new(PyObject* keywords) {
   return requested;
 }
 
+// Keyword arguments of Tensor(...), as borrowed references: a tensor or data, sizes, and the device.
+struct NewKeywords {
+  PyObject *data = nullptr, *size = nullptr, *device = nullptr;
+};
+
+// Throws TypeError for others, except for subclasses, whose constructors may have more.
+NewKeywords keywords_of_new(PyTypeObject* type, PyObject* keywords, bool has_positional) {
+  NewKeywords found;
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; keywords && PyDict_Next(keywords, &at, &key, &value);) {
+    const std::string_view name = PyUnicode_AsUTF8(key);
+    if (name == "device") {
+      found.device = value;
+    } else if (!has_positional && !found.data && !found.size && (name == "data" || name == "other" || name == "size")) {
+      (name == "size" ? found.size : found.data) = value;
+      check(ErrorKind::kType, name == "size" || !(PyLong_Check(value) || PyFloat_Check(value)),
+            "new(): data must be a sequence (got ", Py_TYPE(value)->tp_name, ")");
+    } else {
+      check(ErrorKind::kType, type != tensor_type,
+            "Tensor(): expected a tensor, data, or sizes, and the keyword argument device, got ", name);
+    }
+  }
+  return found;
+}
+
+// Returns a tensor of the bytes of a storage in the default dtype, or null if the object is no storage.
+Owned tensor_of_storage(PyObject* o) {
+  if (PyList_CheckExact(o) || PyTuple_CheckExact(o)) return {};
+  const Owned method(PyObject_GetAttrString(o, "_as_default_dtype"));
+  if (!method) {
+    PyErr_Clear();
+    return {};
+  }
+  return Owned(throw_if_null(PyObject_CallNoArgs(method.get())));
+}
+
 // Implements Tensor(existing), which creates objects of subclasses such as Parameter; Tensor(2, 3), which creates an
 // uninitialised tensor of these sizes; and Tensor(data), which uses the default dtype.
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject* keywords) {
   return guard([&]() -> PyObject* {
-    const Device device = device_of_new(keywords);
-    const Py_ssize_t count = PyTuple_GET_SIZE(args);
-    PyObject* first = count > 0 ? PyTuple_GET_ITEM(args, 0) : nullptr;
-    if (count == 1 && is_tensor(first)) return wrap(handle_of(first), type);
+    const Py_ssize_t positional = PyTuple_GET_SIZE(args);
+    const NewKeywords named = keywords_of_new(type, keywords, positional > 0);
+    const Py_ssize_t count = named.data ? 1 : positional;
+    PyObject* first = positional > 0 ? PyTuple_GET_ITEM(args, 0) : named.data;
+    if (count == 1 && is_tensor(first)) {
+      check(ErrorKind::kRuntime, !named.device,
+            "Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not supported.  Use ",
+            "torch.tensor(...) or torch.as_tensor(...) instead.");
+      return wrap(handle_of(first), type);
+    }
+    const Device device = device_of_new(named.device);
     client::Session& session = current_session();
-    PyObject* given = count == 1 && (is_size(first) || is_recorded_shape(first)) ? first : args;
+    PyObject* given = named.size                                                   ? named.size
+                      : count == 1 && (is_size(first) || is_recorded_shape(first)) ? first
+                                                                                   : args;
     absl::InlinedVector<int64_t, 6> sizes;
-    if (count > 1 || given == first || !first || PyLong_Check(first) || is_recorded_size(first)) {
+    if (count > 1 || given != args || !first || (!named.data && (PyLong_Check(first) || is_recorded_size(first)))) {
       check(ErrorKind::kType, ints_from(given, &sizes, /*for_call=*/true),
             "Tensor(): expected a tensor, data, or sizes as ints");
-      if (!first) sizes.push_back(0);
+      if (!first && !named.size) sizes.push_back(0);
       const Arg empty[] = {Arg(absl::Span<const int64_t>(sizes)), Arg(client::default_dtype()), Arg(device)};
       DispatchedMethod method({});
       const client::Tensor made = method.call(op_id::kEmpty, empty, session);
       return type == tensor_type ? method.object_of(made) : wrap(made, type);
     }
+    if (const Owned made = tensor_of_storage(first)) return wrap(handle_of(made.get()), type);
     return wrap(tensor_from(first, client::default_dtype(), device, session), type);
   });
 }

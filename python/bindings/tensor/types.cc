@@ -314,13 +314,14 @@ Device device_from(PyObject* o) {
   fail(ErrorKind::kType, "device must be teletensor.device or str, not ", Py_TYPE(o)->tp_name);
 }
 
-Device tensor_type_device() {
-  return tensor_type_device_object ? device_of(tensor_type_device_object) : Device{};
+Device tensor_type_device() { return tensor_type_device_object ? device_of(tensor_type_device_object) : Device{}; }
+
+std::optional<Device> chosen_device() {
+  if (!default_device_object) return std::nullopt;
+  return device_of(default_device_object);
 }
 
-Device default_device() {
-  return default_device_object ? device_of(default_device_object) : tensor_type_device();
-}
+Device default_device() { return chosen_device().value_or(tensor_type_device()); }
 
 namespace {
 

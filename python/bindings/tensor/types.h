@@ -3,6 +3,7 @@
 
 #include <Python.h>
 
+#include <optional>
 #include <string>
 
 #include "engine/schema/meta.h"
@@ -16,6 +17,8 @@ bool is_size(PyObject* o);
 PyObject* size_class();                  // borrowed reference to Size
 PyObject* device_object(Device device);  // new reference
 
+// Returns the default device, or nothing if none is set.
+std::optional<Device> chosen_device();
 // Returns the device of new tensors without an explicit device: the default device if one is set, otherwise that of the
 // default tensor type.
 Device default_device();

@@ -50,5 +50,5 @@ def _legacy_tensor(ex, args, kwargs):
     is_data = len(values) == 1 and isinstance(values[0], SequenceValue) and values[0].cls in (list, tuple)
     if kwargs or not is_data and not (values and ex.are_sizes(values)):
         raise Break("a Tensor is created of other data than numbers")
-    options = {"dtype": dtype, "device": Constant(_C.device("cpu"))}
+    options = {"dtype": dtype, "device": Constant(_C.default_devices()[1])}
     return ex.call_in_graph("call_function", _functions.tensor if is_data else _C.torch.empty, args, options)

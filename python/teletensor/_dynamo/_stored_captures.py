@@ -140,7 +140,7 @@ def modes() -> list[Any]:
     return [
         _C.is_grad_enabled(), _C.is_inference_mode(), *(repr(_C.autocast_dtype(device)) for device in ("cpu", "cuda")),
         *(repr(_C.autocast_fast_dtype(device)) for device in ("cpu", "cuda")), _C.autocast_cache_enabled(),
-        repr(_C.default_dtype()), repr(_C.default_device()),
+        repr(_C.default_dtype()), repr(_C.default_devices()),
         getattr(sys.modules.get(f"{_PREFIX}cuda.device_index"), "_current", 0),  # the GPU that "cuda" denotes
     ]  # fmt: skip
 

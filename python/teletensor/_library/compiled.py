@@ -61,7 +61,7 @@ class CompiledKernel:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         tensors: list[_C.Tensor] = []
         records = _C.is_grad_enabled()
-        key: list[Any] = [records, are_deterministic_algorithms_enabled(), _C.default_dtype(), _C.default_device()]
+        key: list[Any] = [records, are_deterministic_algorithms_enabled(), _C.default_dtype(), *_C.default_devices()]
         self._environment.add_to(key)
         for value in (*args, *kwargs.items()) if kwargs else args:
             _describe(value, records, key, tensors)

@@ -65,3 +65,40 @@ def test_the_default_device_precedes_the_default_tensor_types(torch):
             assert torch.Tensor(2).device.type == "meta" and torch.zeros(2).device.type == "cpu"
     finally:
         torch._C.swap_tensor_type_device(None)
+
+
+def test_keyword_arguments_of_the_constructor(torch):
+    """They were ignored, or replaced the data."""
+    assert torch.Tensor(data=[1.0, 2.0]).tolist() == torch.Tensor(other=torch.tensor([1.0, 2.0])).tolist() == [1.0, 2.0]
+    assert torch.Tensor(size=(2, 3)).shape == (2, 3)
+    for kwargs, message in (({"dtype": torch.int64}, "got dtype"), ({"data": 5}, "data must be a sequence"), ({"size": 5}, "sizes as ints")):
+        with pytest.raises(TypeError, match=message):
+            torch.Tensor(**kwargs)
+    with pytest.raises(RuntimeError, match="Legacy tensor constructor"):
+        torch.Tensor(torch.ones(2), device="cpu")
+
+
+def test_storages_are_the_elements_of_the_constructor(torch):
+    x = torch.ones(2)
+    for storage in (x.untyped_storage(), x.storage()):
+        made = torch.Tensor(storage)
+        made[0] = 3
+        assert made.tolist() == x.tolist() == [3.0, 1.0]
+        x.fill_(1)
+    with pytest.raises(RuntimeError, match="Expected a Storage of type"):
+        torch.Tensor(torch.tensor([1, 2]).storage())
+
+
+def test_compiled_functions_notice_a_default_device(torch):
+    """Also one that is the device of tensors without it."""
+    compiled, given = torch.compile(torch.as_tensor, backend="eager"), torch.ones(1, device="meta")
+    assert compiled(given).device.type == "meta"
+    with torch.device("cpu"):
+        assert compiled(given).device.type == "cpu"
+    make = torch.compile(lambda: torch.Tensor(2), backend="eager")
+    assert make().device.type == "cpu"
+    before = torch._C.swap_tensor_type_device(torch.device("meta"))
+    try:
+        assert make().device.type == "meta"
+    finally:
+        torch._C.swap_tensor_type_device(before)
