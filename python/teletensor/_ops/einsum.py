@@ -18,7 +18,8 @@ __all__ = ["einsum", "tensordot"]
 def einsum(*args) -> Tensor:
     """einsum(equation, *operands) or einsum(operand, dims, ..., result's dims): an Einstein summation.
 
-    Contracts two operands at a time with one bmm, in _cheapest_pair()'s order.
+    Contracts two operands at a time with one bmm, in _cheapest_pair()'s order, or from left to right as PyTorch where the
+    order decides the dtype of the result: under autocast, and for operands of several dtypes.
     """
     if len(args) < 2:
         raise ValueError(
@@ -35,7 +36,11 @@ def einsum(*args) -> Tensor:
 @one_operator("einsum")
 def _contracted(equation: str, operands: Sequence[Tensor]) -> Tensor:
     shapes = tuple(tuple(operand.shape) for operand in operands)
-    result, steps = (_plan if all(type(n) is int for shape in shapes for n in shape) else _plan.__wrapped__)(equation, shapes)
+    in_order = len(operands) > 2 and (
+        _C.autocast_dtype(operands[0].device.type) is not None or any(t.dtype != operands[0].dtype for t in operands)
+    )
+    plan = _plan if all(type(n) is int for shape in shapes for n in shape) else _plan.__wrapped__
+    result, steps = plan(equation, shapes, in_order)
     values: list = [*operands]
     for at, method, args, other in steps:
         value, values[at] = values[at], None  # each value is used once: this frees those between the steps
@@ -88,15 +93,15 @@ class _Planned:
 
 
 @functools.lru_cache(maxsize=1024)  # planning takes several times as long as issuing a small contraction
-def _plan(equation: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[int, list]:
+def _plan(equation: str, shapes: tuple[tuple[int, ...], ...], in_order: bool) -> tuple[int, list]:
     """Returns the index of the result, among the operands and the steps' results in order, and the steps: the index of a
     value, the method to call, its arguments, and for a product the index of the other value."""
     steps: list = []
-    result = _contract(equation, [_Planned([*shape], i, len(shapes), steps) for i, shape in enumerate(shapes)])
+    result = _contract(equation, [_Planned([*shape], i, len(shapes), steps) for i, shape in enumerate(shapes)], in_order)
     return result.index, steps
 
 
-def _contract(equation: str, operands: Sequence[_Planned]) -> _Planned:
+def _contract(equation: str, operands: Sequence[_Planned], in_order: bool) -> _Planned:
     inputs, output = _einsum_terms(equation.replace(" ", ""), operands)
     terms = [_einsum_diagonal(*term) for term in zip(inputs, operands)]
     sizes: dict[str, int] = {}
@@ -105,10 +110,10 @@ def _contract(equation: str, operands: Sequence[_Planned]) -> _Planned:
             if sizes.setdefault(c, n) == 1:
                 sizes[c] = n
     while len(terms) > 1:
-        i, j = _cheapest_pair([labels for labels, _ in terms], output, sizes)
+        i, j = (0, 1) if in_order else _cheapest_pair([labels for labels, _ in terms], output, sizes)
         later = set("".join(labels for k, (labels, _) in enumerate(terms) if k not in (i, j))) | set(output)
         pair = _einsum_pair(*terms[i], *terms[j], later)
-        terms = [t for k, t in enumerate(terms) if k not in (i, j)] + [pair]
+        terms = [pair, *(t for k, t in enumerate(terms) if k not in (i, j))]
     labels, value = terms[0]
     summed_dims = [i for i, c in enumerate(labels) if c not in output]
     if summed_dims:
