@@ -41,6 +41,7 @@ REJECTED = [
     ("from_numpy(np.zeros(2, '>i4'))", ValueError, "byte order different"),
     ("tensor([np.zeros(2, '>i4')])", ValueError, "byte order different"),
     ("asarray(np.zeros(2, '>i4'))", ValueError, "byte order different"),
+    ("nn.utils.rnn.pad_sequence([])", RuntimeError, "received an empty list of sequences"),
     ("manual_seed(2**64)", ValueError, "Overflow when unpacking long long"),
     ("Generator().manual_seed(-(2**63) - 1)", ValueError, "Overflow when unpacking long long"),
     ("Generator().manual_seed(1.5)", RuntimeError, "manual_seed expected a long, but got float"),

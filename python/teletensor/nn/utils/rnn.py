@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Callable
 
-from ... import _C
+from ... import _C, _autocast_lists
 from ..._C import Tensor
 
 __all__ = [
@@ -185,12 +185,18 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
 
 
 def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side: str = "right") -> Tensor:
-    """Pads sequences (L, *) to a batch (T, N, *) of the first one's dtype."""
+    """Pads sequences (L, *) to a batch (T, N, *) of the first one's dtype, also under autocast.
+
+    Raises:
+        RuntimeError: there are no sequences, their other sizes differ, or `padding_side` is not "left" or "right".
+    """
     from ..functional import pad
 
     if padding_side not in ("left", "right"):
         raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
     sequences = list(sequences)
+    if not sequences:
+        raise RuntimeError("received an empty list of sequences")
     longest = max(s.shape[0] for s in sequences)
     padded = []
     for s in sequences:
@@ -198,7 +204,7 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side: 
         sides = [0, gap] if padding_side == "right" else [gap, 0]
         s = pad(s, [0, 0] * (s.dim() - 1) + sides, value=padding_value) if gap else s
         padded.append(s.to(sequences[0].dtype))
-    return _C.torch.stack(padded, 0 if batch_first else 1)
+    return _autocast_lists.call(_C.torch.stack, ("as given", "as given"), (padded, 0 if batch_first else 1), None)
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths, batch_first: bool = False) -> list[Tensor]:
