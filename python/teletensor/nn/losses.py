@@ -65,7 +65,7 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction: str = "mea
     reduction = resolve_reduction(size_average, reduce, reduction)
     if weight is None:
         return _ops.l1_loss(input, target, reduction=reduction)
-    return _weighted(_ops.l1_loss(input, target, reduction="none"), input, weight, reduction, True)
+    return _weighted((input - target).abs(), input, weight, reduction, True)  # autocast does not cast it, as l1_loss()
 
 
 def mse_loss(input, target, size_average=None, reduce=None, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:

@@ -22,6 +22,7 @@ CASES = [
     ("torch.nn.utils.rnn.pad_sequence([x, y[:2]])", BF16, F32, BF16),
     ("torch.nn.utils.rnn.pad_sequence([x, y[:2]])", F32, F64, F32),
     ("torch.nn.utils.rnn.pad_sequence([x, y[:2]])", F16, F32, F16),
+    ("F.l1_loss(x, x * 2, weight=x)", BF16, F32, BF16),
     ("torch.dist(x, y)", F16, F16, F16),
     ("torch.dist(x, y)", F16, F32, F32),
     ("F.affine_grid(x.expand(1, 2, 3), (1, 1, 2, 2), align_corners=False)", F32, F32, BF16),
