@@ -73,14 +73,11 @@ def check_step(input: Tensor, states: Sequence[Tensor], input_size: int, hidden_
             raise RuntimeError(f"hidden{i} has inconsistent hidden_size: got {state.shape[-1]}, expected {hidden_size}")
 
 
-def _autocast_step(
+def _composed_step(
     input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """lstm_cell() under autocast on a CPU, which casts the products only: the dtype of the results is at least that of c."""
-    if isinstance(hx, Tensor):
-        raise TypeError("lstm_cell(): argument 'hx' must be tuple of Tensors, not Tensor")
-    if len(hx) != 2 or any(state.dim() != input.dim() for state in hx):
-        raise RuntimeError(f"[lstm_cell] expected two states of {input.dim()} dimensions, as input, got {[list(t.shape) for t in hx]}")
+    """lstm_cell() of several operators: under autocast on a CPU, which casts the products only, and for tensors of several
+    dtypes. The dtype of the results is at least that of c."""
     size = w_hh.shape[-1]
     check_step(input, hx, w_ih.shape[-1], size)
     for name, weight in (("weight_ih", w_ih), ("weight_hh", w_hh)):
@@ -107,10 +104,28 @@ def lstm_cell(
         b_hh: added to the product with w_hh, of size (4 * hidden size).
 
     Raises:
-        RuntimeError: sizes or dtypes do not match.
+        RuntimeError: sizes do not match, input or a state is no matrix, or the dtypes of the factors of a product differ.
     """
-    is_cast = _C.autocast_dtype("cpu") is not None and isinstance(input, Tensor) and input.device.type == "cpu"
-    return tuple((_autocast_step if is_cast else _C.torch.lstm_cell)(input, hx, w_ih, w_hh, b_ih, b_hh))
+    if isinstance(hx, Tensor):
+        raise TypeError("lstm_cell(): argument 'hx' must be tuple of Tensors, not Tensor")
+    tensors = (input, *hx, w_ih, w_hh)
+    step = _C.torch.lstm_cell
+    if all([isinstance(t, Tensor) for t in tensors]):  # otherwise the operator raises TypeError
+        if len(hx) != 2:
+            raise RuntimeError("lstm_cell expects two hidden states")
+        if input.dim() != 2:
+            raise RuntimeError(f"Expected 2D input (batch x feature), but got {input.dim()}D input")
+        for i, state in enumerate(hx):
+            if state.dim() != 2:
+                raise RuntimeError(f"Expected 2D hidden{i} (batch x hidden_size), but got {state.dim()}D tensor")
+        device = input.device.type
+        if _C.autocast_dtype(device) is not None:
+            is_composed = device == "cpu"  # on GPUs the operator casts
+        else:
+            is_composed = len({t.dtype for t in (*tensors, b_ih, b_hh) if t is not None}) > 1
+        if is_composed:
+            step = _composed_step
+    return tuple(step(input, hx, w_ih, w_hh, b_ih, b_hh))
 
 
 lstm_cell = overridable("teletensor", "lstm_cell", lstm_cell)

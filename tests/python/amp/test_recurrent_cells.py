@@ -44,5 +44,24 @@ def test_lstm_cell_as_a_function(torch, weight):
                 torch.testing.assert_close(a.float(), b, rtol=0.05, atol=0.05)
         with pytest.raises(RuntimeError, match="weight_hh first dim must be 4 \\* hidden_size = 16, but got 12"):
             torch.lstm_cell(x, (h, c), w[0], w[1][:12])
-        with pytest.raises(RuntimeError, match="expected two states"):
+        with pytest.raises(RuntimeError, match="lstm_cell expects two hidden states"):
             torch.lstm_cell(x, (h,), w[0], w[1])
+
+
+@pytest.mark.parametrize("is_cast", [False, True])
+def test_lstm_cell_checks_dimensions_and_dtypes(torch, is_cast):
+    x, w, cell = torch.randn(2, 3), torch.randn(12, 3), torch.nn.LSTMCell(3, 3)
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=is_cast):
+        for y in (x[0], x[None]):
+            with pytest.raises(RuntimeError, match=f"Expected 2D input \\(batch x feature\\), but got {y.dim()}D input"):
+                torch.lstm_cell(y, (x, x), w, w)
+            with pytest.raises(RuntimeError, match=f"Expected 2D hidden1 \\(batch x hidden_size\\), but got {y.dim()}D tensor"):
+                torch.lstm_cell(x, (x, y), w, w)
+        for weights in ((w.double(), w), (w, w.double())):
+            with pytest.raises(RuntimeError, match="to have the same dtype"):
+                torch.lstm_cell(x, (x, x), *weights)
+        with pytest.raises(RuntimeError, match="to have the same dtype"):
+            cell(x.double())
+        assert torch.lstm_cell(x, (x, x.double()), w, w)[0].dtype == torch.float64
+        for a, b in zip(cell(x[0]), cell(x[:1]), strict=True):
+            torch.testing.assert_close(a, b[0])

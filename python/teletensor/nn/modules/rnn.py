@@ -351,6 +351,11 @@ class RNNCell(RNNCellBase):
         return self._step(operator, input, self._zeros(input) if hx is None else hx)
 
 
+def _unbatched_lstm_cell(input, hx, *weights):
+    h, c = lstm_cell(input.unsqueeze(0), [state.unsqueeze(0) for state in hx], *weights)
+    return h.squeeze(0), c.squeeze(0)
+
+
 class LSTMCell(RNNCellBase):
     """One step of LSTM. Returns (h, c)."""
 
@@ -359,7 +364,7 @@ class LSTMCell(RNNCellBase):
 
     def forward(self, input, hx=None):
         states = [self._zeros(input), self._zeros(input)] if hx is None else list(hx)
-        return self._step(lstm_cell, input, states)
+        return self._step(_unbatched_lstm_cell if input.dim() == 1 else lstm_cell, input, states)
 
 
 class GRUCell(RNNCellBase):
