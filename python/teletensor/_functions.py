@@ -12,7 +12,7 @@ from ._C import Tensor
 from ._lazy import set_module
 from ._options import check_flags, check_kind, check_optional_flags
 from ._storage import is_storage, tensor_of
-from ._tensor_types import PYTHON_DTYPES, dtype_and_kind, tensor_types
+from ._tensor_types import PYTHON_DTYPES, TensorType, dtype_and_kind, tensor_types
 
 __all__ = [
     "tensor", "as_tensor", "from_numpy",  "asarray", "is_tensor", "is_floating_point", "is_complex", "numel",
@@ -181,6 +181,8 @@ def set_default_device(device) -> None:
     As in PyTorch, it concerns the functions that have a parameter `device`, and tensors that ``tensor()``, ``as_tensor()`` and
     ``asarray()`` receive; ``Tensor(2)``, ``FloatTensor(2)``, ``from_numpy()``, ``from_dlpack()`` and storages are on the CPU.
     """
+    if isinstance(device, bool):
+        raise TypeError("set_default_device() expected a device, str, int or None, got bool")
     _choose(None if device is None else _C.device(device))
 
 
@@ -200,8 +202,18 @@ _C.device.__enter__, _C.device.__exit__ = _enter, _leave
 
 
 def set_default_tensor_type(t) -> None:
-    """Sets the default dtype and device from a tensor type, such as ``cuda.FloatTensor``, or the type's name."""
-    dtype, kind = dtype_and_kind(t) if isinstance(t, str) else (getattr(t, "dtype", t), getattr(t, "kind", "cpu"))
+    """Sets the default dtype and device from a tensor type, such as ``cuda.FloatTensor``, or the type's name.
+
+    Raises:
+        TypeError: t is no tensor type, or not one of floating-point numbers.
+        ValueError: t is a name, and not that of a tensor type.
+    """
+    if isinstance(t, str):
+        dtype, kind = dtype_and_kind(t)
+    elif isinstance(t, TensorType):
+        dtype, kind = t.dtype, t.kind
+    else:
+        raise TypeError("invalid type object: only floating-point types are supported as the default type")
     _C.set_default_dtype(dtype)
     _C.swap_tensor_type_device(None if kind == "cpu" else _C.device(kind))
 

@@ -19,7 +19,7 @@ _TYPED = list(_NAMES)[:10]
 PYTHON_DTYPES = {bool: _C.bool, int: _C.int64, float: _C.float64, complex: _C.complex128}
 
 
-class _TensorType(type):
+class TensorType(type):
     """Calling a tensor type creates a tensor; isinstance checks its dtype and device type."""
 
     dtype: _C.dtype
@@ -57,7 +57,7 @@ def tensor_types(kind: str) -> dict[str, type]:
     for dtype in _TYPED:
         doc = f"Creates {dtype} tensors on {kind!r}."
         name = f"{_NAMES[dtype]}Tensor"
-        made[name] = _TensorType(name, (), {"dtype": dtype, "kind": kind, "__doc__": doc, "__module__": module})
+        made[name] = TensorType(name, (), {"dtype": dtype, "kind": kind, "__doc__": doc, "__module__": module})
     return made
 
 
