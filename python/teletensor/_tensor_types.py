@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import _C
 from ._C import Tensor
+from ._layouts import strided
 from ._storage import is_storage, tensor_of
 
 # Prefixes of the type names. Complex, uint16 to uint64 and 8-bit floating-point tensors have type names but no classes.
@@ -19,6 +20,24 @@ _TYPED = list(_NAMES)[:10]
 PYTHON_DTYPES = {bool: _C.bool, int: _C.int64, float: _C.float64, complex: _C.complex128}
 
 
+def check_legacy_device(kind: str, device) -> None:
+    """Checks that a device of a legacy constructor, None by default, is of the type that it creates tensors on."""
+    if device is not None and (given := _C.placed(device).type) != kind:
+        raise RuntimeError(f"legacy constructor expects device type: {kind} but device type: {given} was passed")
+
+
+def shared(tensor: Tensor, dtype: _C.dtype, kind: str) -> Tensor:
+    """The result of a legacy constructor for a tensor, with which it shares the memory, as in PyTorch.
+
+    Raises:
+        TypeError: the tensor's dtype, device type or layout is another one.
+    """
+    if tensor.dtype is not dtype or tensor.device.type != kind or tensor.layout != strided:
+        got = f"dtype={tensor.dtype}, device={tensor.device.type}, layout={tensor.layout}"
+        raise TypeError(f"expected a tensor of dtype={dtype}, device={kind}, layout={strided} (got {got})")
+    return tensor.detach()
+
+
 class TensorType(type):
     """Calling a tensor type creates a tensor; isinstance checks its dtype and device type."""
 
@@ -26,15 +45,19 @@ class TensorType(type):
     kind: str
 
     def __call__(cls, *args, device=None):
-        if device is not None and _C.placed(device).type != cls.kind:
-            raise RuntimeError(f"legacy constructor expects device type: {cls.kind} but device type: {device} was passed")
+        check_legacy_device(cls.kind, device)
         target = device or cls.kind
         if len(args) == 1 and isinstance(args[0], _C.Size):
             args = args[0]
         elif len(args) == 1 and is_storage(args[0]):
             return tensor_of(args[0], cls.dtype)
-        elif len(args) == 1 and isinstance(args[0], Tensor) and isinstance(args[0], cls):
-            return args[0].detach()  # shares the memory, as in PyTorch
+        elif len(args) == 1 and isinstance(args[0], Tensor):
+            if device is not None:
+                raise RuntimeError(
+                    "Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not supported.  "
+                    "Use torch.tensor(...) or torch.as_tensor(...) instead."
+                )
+            return shared(args[0], cls.dtype, cls.kind)
         elif len(args) > 1 and not all(isinstance(a, int) for a in args):
             raise TypeError(f"new(): expected sizes as ints, or data, got {', '.join(type(a).__name__ for a in args)}")
         elif args and not isinstance(args[0], int):

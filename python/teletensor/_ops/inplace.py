@@ -16,6 +16,7 @@ from .._C import Tensor
 from .._grad_mode import enable_grad
 from .._options import check_kind, check_memory_format, check_optional_flags
 from .._storage import UntypedStorage, contiguous_strides, is_storage, tensor_of
+from .._tensor_types import check_legacy_device, shared
 from ..storage import TypedStorage
 
 _METHODS: dict[str, Callable] = {}
@@ -188,12 +189,25 @@ def set_(self: Tensor, source=None, storage_offset: int = 0, size=None, stride=N
 def new(self: Tensor, *args, device=None, **named) -> Tensor:
     """Creates a tensor with this tensor's dtype and device, uninitialised if sizes are given, otherwise from data.
 
-    ``other`` or ``size`` may be given by name.
+    ``other`` or ``size`` may be given by name. A tensor of this dtype on this type of device shares its memory with the result.
+
+    Raises:
+        RuntimeError: `device` is of another type, or given with a tensor.
+        TypeError: a tensor of another dtype or on another type of device is given, or arguments that are no sizes.
     """
     if named:
         if args or len(named) > 1 or not named.keys() <= {"other", "size"}:
             raise TypeError(f"new() received an invalid combination of arguments, got {len(args)} by position and {', '.join(named)}")
+        if "other" in named:
+            check_kind("new", "other", named["other"], Tensor)
         args = (_C.Size(named["size"]) if "size" in named else named["other"],)
+    if len(args) == 1 and isinstance(args[0], Tensor):
+        if device is not None:
+            raise RuntimeError(
+                "Legacy tensor new of the form tensor.new(tensor, device=device) is not supported.  Use torch.as_tensor(...) instead."
+            )
+        return shared(args[0], self.dtype, self.device.type)
+    check_legacy_device(self.device.type, device)
     device = self.device if device is None else device
     if len(args) > 1 and not all(isinstance(a, int) for a in args):
         kinds = ", ".join(type(a).__name__ for a in args)
@@ -202,10 +216,9 @@ def new(self: Tensor, *args, device=None, **named) -> Tensor:
         return _C.torch.empty(args or (0,), dtype=self.dtype, device=device)
     if len(args) == 1 and isinstance(args[0], _C.Size):
         return _C.torch.empty(tuple(args[0]), dtype=self.dtype, device=device)
-    data = args[0]
-    if is_storage(data) or (isinstance(data, Tensor) and (data.dtype, data.device) == (self.dtype, _C.placed(device))):
-        return data.detach() if isinstance(data, Tensor) else tensor_of(data, self.dtype)  # which share its bytes
-    return data.detach().to(device, self.dtype).clone() if isinstance(data, Tensor) else _C.tensor(data, dtype=self.dtype, device=device)
+    if is_storage(args[0]):
+        return tensor_of(args[0], self.dtype)  # shares its bytes
+    return _C.tensor(args[0], dtype=self.dtype, device=device)
 
 
 @_method
