@@ -531,7 +531,7 @@ class Capture:
 
     def _check_escaping(self, raised: ExceptionValue) -> None:
         """Code after a break raises an exception anew, which would lose what it has as an exception that is on its way."""
-        instruction = self.frame.instructions[self.frame.at].name if self.frame is not None else ""
+        instruction = self.frame.instructions[self.frame.at - 1].name if self.frame is not None else ""
         if raised.cause is not None or raised.context is not None or raised.suppresses or instruction == "RERAISE":
             raise Failed(f"{raised.cls.__name__} leaves the function, with a cause or context")
 

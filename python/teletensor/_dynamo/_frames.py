@@ -79,8 +79,8 @@ class Frame:
 
     @property
     def line(self) -> int | None:
-        """The line of the current instruction."""
-        return self.instructions[min(self.at, len(self.instructions) - 1)].positions[0]
+        """The line of the current instruction, which step() has left behind."""
+        return self.instructions[max(self.at - 1, 0)].positions[0]
 
     @property
     def is_in_handler(self) -> bool:
@@ -141,7 +141,7 @@ class Frame:
     def handle(self, raised: Raised, i: Instruction) -> None:
         """Continues at the handler of the instruction, or raises."""
         if i.handler is None:
-            self.at = i.index  # for messages
+            self.at = i.index + 1  # for messages
             raise raised
         target, depth, with_position = i.handler
         del self.stack[depth:]

@@ -98,6 +98,18 @@ def selected_in_callee(y, n):
     return y.index_select(0, n)
 
 
+def last(*values):
+    return values[-1]
+
+
+def selected_in_argument(x, y):
+    n = torch.tensor([x.max().int().item() + 7])
+    return last(
+        y.exp(),
+        y.index_select(0, n),
+    )
+
+
 @pytest.mark.parametrize("backend", ["eager", "inductor"])
 def test_errors_name_the_users_line(backend):
     torch._dynamo.reset()
@@ -108,6 +120,11 @@ def test_errors_name_the_users_line(backend):
     with pytest.raises(IndexError) as caught:
         torch.compile(selected, backend=backend, fullgraph=True)(torch.arange(4.0), torch.ones(4)).tolist()
     assert f"{__file__}:{selected_in_callee.__code__.co_firstlineno + 1} in selected_in_callee" in str(caught.value)
+
+
+def test_errors_name_the_line_of_an_argument():
+    with pytest.raises(IndexError, match=f"{__file__}:{selected_in_argument.__code__.co_firstlineno + 4} in selected_in_argument"):
+        torch.compile(selected_in_argument, fullgraph=True)(torch.arange(4.0), torch.ones(4)).tolist()
 
 
 def test_a_failed_assertion_leaves_autocast():
