@@ -251,7 +251,10 @@ class Symbols:
                 raise Break("a division by a number that depends on values")
             numbers = examples if is_marked else map(int, examples)
             made = SymbolValue(_OPERATIONS[name][0](*numbers), (name, *operands), is_unbacked=True)
-            made.place = self.place()
+            if name in ("//", "%") and not is_marked and self.may_be_zero(operands[1]):
+                made.node = self.checked_node(name, operands)
+            else:
+                made.place = self.place()
             return made
         return self.symbol(_OPERATIONS[name][0](*examples), (name, *operands))
 

@@ -29,7 +29,7 @@ from ._source import (
     constant,
 )
 from ._symbols import NeedsConstantSizes, unbacked_dims
-from ._unbacked import BY_FLOATS, BY_VALUES, OF_SIZES, example_of_item, is_item
+from ._unbacked import BY_VALUES, OF_SIZES, ItemExample, is_item
 from ._values import (
     Break,
     BuiltinMethod,
@@ -287,7 +287,7 @@ class Tensors:
         if isinstance(value, SymbolValue):
             return self.node_of_symbol(value), value.example
         if is_item(value):
-            return self.node_of_item(value), example_of_item(value)
+            return self.node_of_item(value), ItemExample()
         if isinstance(value, Constant):
             obj = value.value
             if self.is_numpy_scalar(obj):
@@ -351,8 +351,6 @@ class Tensors:
             self.check_tensor_method(self.real(args[0]), target)
         if getattr(target, "__module__", "") in ("_operator", "builtins"):
             self._check_special_methods(name, self.tensors_in([*args, *(kwargs or {}).values()]))
-        if name in BY_FLOATS and any(is_item(self.real(v)) for v in (*args, *(kwargs or {}).values())):
-            raise Break(f"{name}() with a float that depends on values")
         is_unbacked = self.has_unbacked([*args, *(kwargs or {}).values()])
         if is_unbacked and keywords.get("out") is not None:
             raise Break(f"{name}(out=) with sizes that depend on values")
@@ -366,6 +364,8 @@ class Tensors:
                 raise Break("a call of a custom operator, which may print, after print()")
             self.has_custom_calls = True
             function = _fake_of(overload_with_fake(target))
+        if self.uses_unbacked:
+            examples, keywords = self.check_floats(name, function, examples, keywords)
         is_input = {id(v.example): v for v in self.tensors_in([*args, *(kwargs or {}).values()])}
         if self.selections:
             if self.has_selection([v.example for v in is_input.values()], only_stale=True):

@@ -8,13 +8,17 @@ else ends the graph.
 
 from __future__ import annotations
 
+import functools
 import operator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import _C, _grad_mode, _ops
+from .._C import Tensor
 from ..amp.autocast_mode import autocast
 from ..fx.experimental import symbolic_shapes
 from ..fx.node import has_side_effect
+from ..utils import _pytree as pytree
 from . import config
 from ._source import constant
 from ._values import (
@@ -40,6 +44,7 @@ _COMPARISONS = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
 }  # fmt: skip
 _HINT_OF_FLOAT = 0.5
+_LARGE_HINT_OF_FLOAT = 41.5  # converts to int8
 _OF_FLOATS = {
     **{sign: (f"({{}} {sign} {{}})", function) for sign, function in (
         ("+", operator.add), ("-", operator.sub), ("*", operator.mul), ("/", operator.truediv), ("//", operator.floordiv),
@@ -53,11 +58,6 @@ _BY_SIZES = frozenset((
     "squeeze", "squeeze_", "split", "chunk", "tensor_split", "unbind", "hsplit", "vsplit", "dsplit", "unsafe_split", "unsafe_chunk",
     "split_with_sizes", "meshgrid", "block_diag", "atleast_1d", "atleast_2d", "atleast_3d",
     "t_", "transpose_", "swapdims_", "swapaxes_", "unsqueeze_", "as_strided_", "resize_",  # which change the sizes of a known tensor
-))  # fmt: skip
-# Calls whose sizes depend on floats.
-BY_FLOATS = frozenset((
-    "arange", "range", "interpolate", "upsample", "upsample_nearest", "upsample_bilinear", "fractional_max_pool2d",
-    "fractional_max_pool2d_with_indices", "fractional_max_pool3d", "fractional_max_pool3d_with_indices",
 ))  # fmt: skip
 # Calls whose number of dimensions depends on an int that is no size.
 _BY_INTS = frozenset(("flatten", "tensordot"))
@@ -74,6 +74,29 @@ def check_assertion(condition: Any, wanted: bool, message: tuple) -> None:
     """An assert statement about a tensor. Waits for it."""
     if bool(condition) != wanted:
         raise AssertionError(*message)
+
+
+def _checked(function: Callable, name: str) -> Callable:
+    """The function as the target of nodes that are neither removed nor moved, because it raises errors; adds no frame to tracebacks."""
+    made = functools.partial(function)
+    made.__name__ = made.__qualname__ = name
+    made.__module__ = __name__
+    return has_side_effect(made)
+
+
+# Pickled graphs import them by these names.
+checked_truediv = _checked(operator.truediv, "checked_truediv")
+checked_floordiv = _checked(operator.floordiv, "checked_floordiv")
+checked_mod = _checked(operator.mod, "checked_mod")
+checked_pow = _checked(operator.pow, "checked_pow")
+_CHECKED = {"/": checked_truediv, "//": checked_floordiv, "%": checked_mod, "**": checked_pow}
+
+
+class ItemExample(float):
+    """The example of a float that item() returns, which check_floats() replaces by plain floats."""
+
+    def __new__(cls) -> ItemExample:
+        return super().__new__(cls, _HINT_OF_FLOAT)
 
 
 class Unbacked:
@@ -124,15 +147,32 @@ class Unbacked:
             is_number = isinstance(value, Constant) and type(value.value) in (int, float)
             if not (is_number or is_item(value) or isinstance(value, SymbolValue)):
                 return None
-        if (sign == "**" or sign in ("/", "//", "%") and is_unknown(operands[1])) and self._catches(self.frame):
-            raise Break(f"{sign} of numbers that depend on values, whose error may be caught")
-        try:
-            example = function(*map(_number, operands))
-        except ArithmeticError:
-            example = _HINT_OF_FLOAT
-        made = ComputedItem(text, function, operands, float(example))
-        made.place = self.place()
+        divisor = operands[-1] if sign in ("/", "//", "%") else None
+        if isinstance(divisor, Constant) and divisor.value == 0:
+            raise Break(f"{sign} by zero")
+        made = ComputedItem(text, function, operands)
+        if sign == "**" or divisor is not None and self.may_be_zero(divisor):
+            made.node = self.checked_node(sign, operands)
+        else:
+            made.place = self.place()
         return made
+
+    def may_be_zero(self, divisor: Value) -> bool:
+        """Whether a divisor depends on values, and nothing has required that it is not zero."""
+        is_known = isinstance(divisor, SymbolValue) and self._decided("!=", divisor, Constant(0))
+        return is_unknown(divisor) and not is_known
+
+    def checked_node(self, sign: str, operands: tuple[Value, ...]) -> Any:
+        """The node of an operation of numbers that may raise an error. It is made at once, because later writes must not precede it."""
+        if self._catches(self.frame):
+            raise Break(f"{sign} of numbers that depend on values, whose error may be caught")
+        if self.has_effects():
+            raise Break(f"{sign} of numbers that depend on values, whose error would follow writes to Python objects")
+        self._begin_use()
+        node = self.graph.call_function(_CHECKED[sign], tuple(self.arguments(v)[0] for v in operands))
+        self.note_place(node)
+        self.calls += 1
+        return node
 
     def node_of_item(self, value: ItemValue | ComputedItem) -> Any:
         """The node of the graph whose result is a float."""
@@ -269,6 +309,40 @@ class Unbacked:
 
     # -- calls
 
+    def check_floats(self, name: str, infer: Callable, args: list, kwargs: dict[str, Any]) -> tuple[list, dict[str, Any]]:
+        """Ends the graph at a call whose results have other sizes, strides or dtypes for other floats of item().
+
+        Args:
+            name: of the function that is called.
+            infer: returns results without values.
+            args, kwargs: examples of the arguments, with an ItemExample for each such float.
+
+        Returns:
+            The examples, with plain floats.
+        """
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        count = sum(type(leaf) is ItemExample for leaf in leaves)
+        if count == 0:
+            return args, kwargs
+
+        def with_floats(numbers: Iterable[float], copies: bool) -> Any:
+            given = iter(numbers)
+            copied = [leaf.clone() if copies and isinstance(leaf, Tensor) else leaf for leaf in leaves]
+            return pytree.tree_unflatten([next(given) if type(leaf) is ItemExample else leaf for leaf in copied], spec)
+
+        def metadata(numbers: Iterable[float]) -> Any:
+            given, keywords = with_floats(numbers, True)  # copies, because the call may write to its arguments
+            try:
+                found = pytree.tree_leaves(infer(*given, **keywords))
+            except Exception:  # noqa: BLE001 - the call itself raises it if both floats do
+                return None
+            return [(x.shape, x.stride(), x.dtype) if isinstance(x, Tensor) else x for x in found]
+
+        small = [_HINT_OF_FLOAT] * count
+        if metadata(small) != metadata(_LARGE_HINT_OF_FLOAT + 2 * i for i in range(count)):  # also of differences, as in arange(a, b)
+            raise Break(f"{name}() with a float that depends on values, which may set a size")
+        return with_floats(small, False)
+
     def check_unbacked_call(self, name: str, args: list[Value], kwargs: dict[str, Value], result: Any) -> None:
         """Ends the graph at a call with unbacked sizes whose result has another structure for other sizes."""
         numbers = [v for v in (*args, *kwargs.values()) if not isinstance(self.real(v), TensorValue)]
@@ -359,20 +433,9 @@ def is_item(value: Value) -> bool:
     return isinstance(value, ComputedItem) or isinstance(value, ItemValue) and value.cls is float
 
 
-def example_of_item(value: Value) -> float:
-    """A number with which the capture infers metadata."""
-    return value.example if isinstance(value, ComputedItem) else _HINT_OF_FLOAT
-
-
 def is_unknown(value: Value) -> bool:
     """Whether a number depends on values."""
     return is_item(value) or isinstance(value, SymbolValue) and value.is_unbacked
-
-
-def _number(value: Value) -> Any:
-    if isinstance(value, Constant):
-        return value.value
-    return example_of_item(value) if is_item(value) else _HINT
 
 
 # Functions and methods whose results' sizes depend on values.

@@ -436,13 +436,12 @@ class ComputedItem(Value):
         text: a format string of Python.
         function: computes the number.
         operands: values: ItemValue, ComputedItem, SymbolValue and Constant.
-        example: a number with which the capture infers metadata.
     """
 
     cls = float
 
-    def __init__(self, text: str, function: Callable, operands: tuple[Value, ...], example: float) -> None:
-        self.text, self.function, self.operands, self.example = text, function, operands, example
+    def __init__(self, text: str, function: Callable, operands: tuple[Value, ...]) -> None:
+        self.text, self.function, self.operands = text, function, operands
         self.node: Any = None
         self.place: tuple | None = None
 

@@ -7,7 +7,8 @@ import weakref
 import pytest
 
 import teletensor as torch
-from teletensor import distributions
+from teletensor import distributions, nn
+from teletensor.nn import functional as F
 
 from .asserts import under_autocast
 
@@ -146,3 +147,68 @@ def test_a_division_whose_error_is_caught_ends_the_graph():
     assert torch.compile(function)(x).tolist() == [-1, -1, -1]
     with pytest.raises(torch._dynamo.exc.Unsupported, match="may be caught"):
         torch.compile(function, fullgraph=True)(x)
+
+
+@torch.library.custom_op("test_numbers_of_items::repeated", mutates_args=())
+def repeated(x: torch.Tensor, count: float) -> torch.Tensor:
+    return x.repeat(int(count))
+
+
+@repeated.register_fake
+def _(x, count):
+    return x.new_empty(len(x) * int(count))
+
+
+SIZES_BY_FLOATS = [
+    lambda x, s: F.interpolate(x[None, None], scale_factor=[s]),
+    lambda x, s: nn.Upsample(scale_factor=(s,))(x[None, None]),
+    lambda x, s: torch.ops.aten.arange.default(s),
+    lambda x, s: torch.ops.aten.upsample_nearest1d.vec(x[None, None], None, [s]),
+    lambda x, s: torch.arange(s, s + 1),
+    lambda x, s: torch.arange(max(s, 2.0)),
+    repeated,
+]
+
+
+@pytest.mark.parametrize("call", SIZES_BY_FLOATS)
+def test_calls_whose_sizes_depend_on_floats_end_the_graph(call, monkeypatch):
+    def function(x):
+        made = call(x, x[1].item())
+        return made / made.shape[-1], made.numel()
+
+    x = torch.tensor([3.0, 2.0, 0.5])
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="with a float that depends on values"):
+        torch.compile(function, fullgraph=True)(x)
+    monkeypatch.setattr(torch._dynamo.config, "capture_scalar_outputs", True)
+    assert repr(torch.compile(function)(x)) == repr(function(x))
+
+
+@pytest.mark.parametrize("sign", ["/", "//", "%"])
+@pytest.mark.parametrize("is_int", [False, True])
+def test_a_division_by_zero_raises_before_later_writes(sign, is_int):
+    namespace = {}
+    exec(f"def function(x, s):\n    n = 1 {sign} s.item()\n    x.add_(1)\n    return x * 2", namespace)
+    compiled = torch.compile(namespace["function"], fullgraph=True)
+    x, dtype = torch.zeros(2), torch.int64 if is_int else torch.float32
+    with pytest.raises(ZeroDivisionError):
+        compiled(x, torch.tensor(0, dtype=dtype))
+    assert x.tolist() == [0, 0]
+    assert compiled(x, torch.tensor(2, dtype=dtype)).tolist() == [2, 2]
+
+
+def test_divisions_that_raise_keep_earlier_effects():
+    def function(x, s, found):
+        found.append(1)
+        return x * (1 / s.item())
+
+    def by_zero(x):
+        return x.item() / 0
+
+    found = []
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="would follow writes"):
+        torch.compile(function, fullgraph=True)(torch.ones(2), torch.tensor(0.0), found)
+    with pytest.raises(ZeroDivisionError):
+        torch.compile(function)(torch.ones(2), torch.tensor(0.0), found)
+    assert found == [1]
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="by zero"):
+        torch.compile(by_zero, fullgraph=True)(torch.ones([]))
