@@ -12,7 +12,18 @@ from typing import Any
 
 from ._comparisons import fold
 from ._handlers import handles
-from ._values import Break, BuiltValue, Constant, DictValue, FunctionValue, MatchValue, SequenceValue, Value, kind
+from ._values import (
+    Break,
+    BuiltValue,
+    Constant,
+    DictValue,
+    FunctionValue,
+    MatchValue,
+    NeedsPlainRun,
+    SequenceValue,
+    Value,
+    kind,
+)
 
 _SEARCHES = ("match", "search", "fullmatch")
 _OF_PATTERN = frozenset((*_SEARCHES, "findall", "finditer", "split", "sub", "subn"))
@@ -221,6 +232,8 @@ def _weak_reference(ex, args, kwargs):
 
 
 def _referred(ex: Any, reference: BuiltValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    if args or kwargs or ex.has_effects():
-        raise Break("a weak reference after writes, which may have freed the object")
+    if args or kwargs:
+        raise Break("arguments of a weak reference")
+    if ex.has_effects():  # the code that continues would own the object
+        raise NeedsPlainRun("a weak reference after writes, which may have freed the object")
     return reference.args[0]

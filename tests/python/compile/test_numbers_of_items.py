@@ -212,3 +212,14 @@ def test_divisions_that_raise_keep_earlier_effects():
     assert found == [1]
     with pytest.raises(torch._dynamo.exc.Unsupported, match="by zero"):
         torch.compile(by_zero, fullgraph=True)(torch.ones([]))
+
+
+def test_a_weak_reference_after_writes_runs_plainly():
+    def function(x, owners):
+        r = weakref.ref(owners[0])
+        owners.clear()
+        return r() is None, x + 1
+
+    assert torch.compile(function)(torch.ones([]), [Scale()])[0]
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="weak reference after writes"):
+        torch.compile(function, fullgraph=True)(torch.ones([]), [Scale()])
