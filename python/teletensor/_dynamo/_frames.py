@@ -126,11 +126,11 @@ class Frame:
         name = i.name
         if name != "CALL" and (name != "PRECALL" or not self.keyword_names):
             self.group = self.at
+        self.at += 1
         self.ex.count_step()
         method = self.table.get(name)
         if method is None:
             raise Break(f"the instruction {i.name} of Python's bytecode")
-        self.at += 1
         try:
             method(self, i)
         except Raised as e:
