@@ -166,6 +166,31 @@ def test_reads_in_functions_that_others_call(torch):
         make_fx(lambda x: x * x.as_subclass(Class).shape[0], tracing_mode="symbolic")(torch.ones(5))
 
 
+@pytest.mark.parametrize("is_dynamic", [False, True])
+def test_modes_receive_functions_of_the_package(torch, is_dynamic):
+    """A mode around the recording receives pad(), and what it does becomes part of the graph."""
+    from teletensor.fx.experimental.proxy_tensor import make_fx
+    from teletensor.overrides import TorchFunctionMode
+
+    pad = torch.nn.functional.pad
+
+    class Mode(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            result = func(*args, **(kwargs or {}))
+            return result * 3 if func is pad else result
+
+    class Module(torch.nn.Module):
+        def forward(self, x):
+            return pad(x, (1, 1))
+
+    dynamic = ({0: torch.export.Dim.AUTO},) if is_dynamic else None
+    with Mode():
+        symbolic = make_fx(lambda x: pad(x, (1, 1)), tracing_mode="symbolic")(torch.ones(5, 6))
+        exported = torch.export.export(Module(), (torch.ones(5, 6),), dynamic_shapes=dynamic).module()
+    for graph in (symbolic, exported):
+        torch.testing.assert_close(graph(torch.ones(5, 6)), pad(torch.ones(5, 6), (1, 1)) * 3)
+
+
 def test_a_text_of_a_tensor_has_no_numbers_of_sizes(torch):
     from teletensor.fx.experimental.proxy_tensor import make_fx
 

@@ -314,7 +314,8 @@ class ReadMode(TorchFunctionMode):
         read = own_read(func, args)
         if read is None and len(args) == 2 and not kwargs and SymBool in map(type, args) and any(isinstance(v, Tensor) for v in args):
             return next(v for v in args if type(v) is SymBool).__torch_function__(func, types, args)  # x * (n > 2)
-        if read is None and not types and type(func) is OverridableFunction:  # it may call functions of the user
+        is_last = not types and not _C._len_torch_function_stack()  # otherwise a mode of the user receives the call, too
+        if read is None and is_last and type(func) is OverridableFunction:  # it may call functions of the user
             with self:
                 return _C._call_without_one_override(func, types, args, kwargs or {})
         return (read or func)(*args, **(kwargs or {}))
