@@ -354,19 +354,42 @@ def test_constants_in_gradients_limit_sizes(torch):
 
 
 @pytest.mark.parametrize(("condition", "least"), [
-    ("x.shape[0] % 16 == 0", 6), ("torch.Tensor.numel(x) & 15 == 0", 6), ("(x * 2).shape[0] % 16 == 0", 1), ("{16: True}.get(x.shape[0])", 1), ("False", 9),
+    ("x.shape[0] % 16 == 0", 6), ("torch.Tensor.numel(x) & 15 == 0", 6), ("(x * 2).shape[0] % 16 == 0", 6), ("x.outer(x)[1:].T.shape[1] % 16 == 0", 6),
+    ("(x * 2).is_contiguous()", 1), ("x[: (x.shape[0] + 7) % 57 // 56].shape[0] == 1", 1), ("torch.ones((x.shape[0] + 7) % 57 // 56).shape[0] == 1", 1),
+    ("x[: 100].shape[0] == 100", 1), ("x[::3].shape[0] % 16 == 0", 6),
+    ("{16: True}.get(x.shape[0])", 1), ("False", 10),
 ])  # fmt: skip
 def test_comparisons_in_functions_of_gradients(torch, condition, least):
     from teletensor.fx.experimental.proxy_tensor import make_fx
 
     f = eval(f"lambda x: torch.autograd.grad((x ** 2 * (2 if {condition} else 1)).sum(), [x])[0]", {"torch": torch})  # noqa: S307
     module, served = make_fx(f, tracing_mode="symbolic")(torch.ones(5, requires_grad=True)), 0
-    for n in (5, 2, 7, 16, 17, 48, 100, 1024, 4099):
+    for n in (5, 2, 7, 16, 17, 48, 49, 100, 1024, 4099):
         x = torch.ones(n, requires_grad=True)
         if guards_hold(torch, module, (x,)):
             torch.testing.assert_close(module(x), f(x))
             served += 1
     assert served >= least
+
+
+@pytest.mark.slow
+def test_training_steps_serve_other_sizes(torch):
+    """Their comparisons of sizes of results are guards of the arguments, or certain."""
+    from teletensor.func import functional_call
+    from teletensor.fx.experimental.proxy_tensor import make_fx
+
+    attention = torch.nn.MultiheadAttention(8, 2, batch_first=True)
+    parameters = dict(attention.named_parameters())
+
+    def f(parameters, x):
+        result = functional_call(attention, parameters, (x, x, x))[0]
+        return torch.autograd.grad(result.pow(2).sum(), list(parameters.values()))
+
+    graph = make_fx(f, tracing_mode="symbolic")(parameters, torch.randn(3, 5, 8))
+    assert not [line for line in graph.shape_env.format_guards().splitlines() if "%" in line]
+    for size in ((3, 5, 8), (2, 7, 8)):
+        x = torch.randn(size)
+        torch.testing.assert_close(graph(parameters, x), f(parameters, x), rtol=1e-3, atol=1e-4)
 
 
 SIZES_OF_REMAINDERS = (*range(2, 13), 16, 20, 21, 48, 49, 50, 57, 106, 217, 619, 676, 1000, 1332, 1333, 1334, 2000, 3004, 4099)

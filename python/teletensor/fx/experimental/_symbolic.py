@@ -7,6 +7,7 @@ function permits no other size is a constant too.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
@@ -24,8 +25,8 @@ from ._merge import Captured, StructureError, Symbol, computes_arguments, drop_c
 from ._numbers import Condition, is_number
 from ._recorded import GradientsRequestedError
 from ._recording import DynamicSizesError, Recording, plain_number, with_plain_numbers
-from ._size_fit import fitted
-from ._sizes import ORIGINS, RecordedFloat, RecordedSize, SizeLog, operands_of, value_of
+from ._size_fit import Expression, fitted
+from ._sizes import ORIGINS, RecordedFloat, RecordedSize, SizeLog, is_polynomial, operands_of, text_of, value_of
 from ._unbacked import Values
 from ._unbacked_plan import Plan
 from .symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
@@ -470,20 +471,85 @@ def symbolic_expansion(f: Callable, args: tuple, table: dict) -> GraphModule:
     leaves, spec = pytree.tree_flatten(args)
     noted = _noted(f, leaves, spec)
     outcomes = noted and _outcomes(noted)
+    all_symbols = symbols_of_example(leaves, False)
+    logs: dict[tuple[int, ...], SizeLog] = {}  # by the sizes of all symbols
 
     def record(symbols: list[Symbol], point: Point) -> Captured:
         given = resized(leaves, sizes_at(leaves, symbols, point))
-        if noted is not None and ((other := _noted(f, given, spec)) is None or _outcomes(other) != outcomes):
-            raise StructureError("comparisons of sizes have other outcomes")
+        if noted is not None:
+            if (other := _noted(f, given, spec)) is None or _outcomes(other) != outcomes:
+                raise StructureError("comparisons of sizes have other outcomes")
+            logs[tuple(point.get(s.name, s.hint) for s in all_symbols)] = other.log
         module = expanded_graph(f, pytree.tree_unflatten(given, spec), table)
         return captured_of(module)
 
-    guards = noted.log.guards if noted is not None else []
-    is_of_arguments = all(n.op == "placeholder" for g in guards for v in g.operands for n in _origins(v))
-    symbols = symbols_of_example(leaves, False) if is_of_arguments else []
-    made, symbols = Family(record, symbols).run()
+    guards: list[str] | None = []
+    made, symbols = Family(record, all_symbols).run()
+    if noted is not None and (guards := _guards_of_arguments(logs, all_symbols, symbols, _is_shaped_by_products(noted))) is None:
+        made, symbols, guards = *Family(record, []).run(), []
     made.recording.graph.output(pytree.tree_unflatten(made.outputs, made.out_spec))
-    return _module(made.recording.root, made.recording, args, symbols, leaves, [g.text for g in guards] if is_of_arguments else [])
+    return _module(made.recording.root, made.recording, args, symbols, leaves, guards)
+
+
+def _is_shaped_by_products(recording: Recording) -> bool:
+    """Whether calls receive no quotients, remainders or choices of sizes that may determine sizes of their results.
+
+    A few recordings do not determine such sizes.
+    """
+    if any(not is_polynomial(n) for n in (*recording.log.unmatched, *recording.log.reads.values())):
+        return False
+    for node in recording.graph.nodes:
+        schema = getattr(node.target, "_schema", None)
+        given = node.args, node.kwargs
+        if schema and node.all_input_nodes:  # otherwise also arguments of arange(), for example
+            of_sizes = {a.name for a in schema.arguments if str(a.type).startswith("SymInt")}
+            named = {**dict(zip((a.name for a in schema.arguments), node.args)), **node.kwargs}
+            given = [v for name, v in named.items() if name in of_sizes]
+        if any(type(v) in (RecordedSize, RecordedFloat) for v in pytree.tree_leaves(given)):
+            return False
+    return True
+
+
+_ORIGIN = re.compile(r"\b\w+\.(?:(?:size|stride)\(\)\[\d+\]|storage_offset\(\))")  # a number of a tensor, in text_of()
+
+
+def _guards_of_arguments(
+    logs: dict[tuple[int, ...], SizeLog], all_symbols: list[Symbol], symbols: list[Symbol], fits: bool
+) -> list[str] | None:  # fmt: skip
+    """The guards of recordings as text, with expressions of sizes of the arguments in place of sizes of results.
+
+    Args:
+        logs: of the recordings, by the sizes of `all_symbols`.
+        symbols: those that may differ.
+        fits: whether sizes of results are known from their values in the recordings.
+
+    Returns None if a number of a result is no known expression, or if the result may be contiguous for some sizes only.
+    """
+    kept = {s.name for s in symbols}
+    rows = [({s.name: n for s, n in zip(all_symbols, sizes)}, log) for sizes, log in logs.items()]
+    rows = [(p, log) for p, log in rows if all(p[s.name] == s.hint for s in all_symbols if s.name not in kept)]
+    points = [{name: p[name] for name in kept} for p, _ in rows]
+    written: dict[str, str] = {}  # by the text of a number of a result
+    texts = []
+    for guards in zip(*(log.guards for _, log in rows)):
+        is_of_result = not guards[0].operands and not re.match(r"(not )?arg\d+_1\.", guards[0].text)  # is_contiguous()
+        if is_of_result or len({g.text for g in guards}) > 1:
+            return None
+        for origins in zip(*([o for v in g.operands for o in _origins(v)] for g in guards)):
+            text = text_of(origins[0])
+            if origins[0].recipe[1].op == "placeholder" or text in written:
+                continue
+            found = fitted([o.plain() for o in origins], points) if fits else None
+            if found is None:
+                return None
+            places = {s.name: f"arg{leaf}_1.size()[{dim}]" for s in symbols for leaf, dim, _, _ in s.places[:1]}
+            terms = {tuple(places[name] for name in names): c for names, c in found.terms.items()}
+            expression = Expression(terms, found.divisor).text()
+            written[text] = f"({expression})" if " " in expression or "*" in expression else expression
+        text = _ORIGIN.sub(lambda m: written.get(m[0], m[0]), guards[0].text)
+        if _ORIGIN.search(text) or not guards[0].operands:  # it may not hold for other sizes
+            texts.append(text)
+    return texts
 
 
 def comparisons(f: Callable, args: tuple) -> tuple | None:
@@ -516,11 +582,11 @@ def _outcomes(recording: Recording) -> tuple:
     return tuple((g.relation, g.outcome, g.left if g.relation == "constant" else 0) for g in recording.log.guards)
 
 
-def _origins(value: Any) -> Iterator[Node]:
-    """The nodes of the sizes that a number was computed from."""
+def _origins(value: Any) -> Iterator[RecordedSize]:
+    """The numbers of tensors that a number was computed from."""
     if type(value) in (RecordedSize, RecordedFloat):
         if value.recipe[0] in ORIGINS:
-            yield value.recipe[1]
+            yield value
         for operand in operands_of(value):
             yield from _origins(operand)
 
