@@ -166,6 +166,19 @@ def test_reads_in_functions_that_others_call(torch):
         make_fx(lambda x: x * x.as_subclass(Class).shape[0], tracing_mode="symbolic")(torch.ones(5))
 
 
+@pytest.mark.parametrize("condition", ["torch.Tensor.size(y, 0) % 16 == 0", "y.is_contiguous()", "(y * 2).shape[0] % 16 == 0"])
+def test_guards_of_functions_that_operators_receive(torch, condition):
+    """They name the operands, whose sizes are constant if a guard is of a size within the function."""
+    from teletensor.fx.experimental.proxy_tensor import make_fx
+
+    branch = eval(f"lambda y: y * (2 if {condition} else 1)", scope_of(torch))  # noqa: S307
+    f = lambda *a: a[0] + torch.cond(a[1].sum() > 0, branch, lambda y: y.clone(), (a[1],)).sum()  # noqa: E731
+    graph = make_fx(f, tracing_mode="symbolic")(torch.ones(5, 6), torch.ones(7, 3))
+    texts = graph.shape_env.format_guards()
+    assert "arg1_1" in texts and "arg0_1" not in texts and "mul" not in texts
+    torch.testing.assert_close(graph(torch.ones(16, 9), torch.ones(7, 3)), f(torch.ones(16, 9), torch.ones(7, 3)))
+
+
 @pytest.mark.parametrize("is_dynamic", [False, True])
 def test_modes_receive_functions_of_the_package(torch, is_dynamic):
     """A mode around the recording receives pad(), and what it does becomes part of the graph."""

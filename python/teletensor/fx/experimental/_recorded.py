@@ -48,6 +48,7 @@ class RecordedTensor(Tensor):
     _node: Node
     _recording: Any
     _state: Tensor | None = None  # the parameter or buffer that it is a placeholder of
+    _operand: Node | None = None  # the node, of the outermost graph that has it, of the operand that a placeholder of a part is
     _is_read = False  # whether the recording contains the state's values as they are now
 
     __torch_function__ = _C._disabled_torch_function_impl
@@ -93,7 +94,11 @@ class RecordedTensor(Tensor):
         log = self._recording.log
         if log.unbacked is not None and dim in log.unbacked.dims_of(self._node):
             return log.unbacked.size(self._node, dim, value)
-        return RecordedSize.of(value, ("size", self._node, dim), log)
+        return RecordedSize.of(value, ("size", self.source(), dim), log)
+
+    def source(self) -> Node:
+        """The node that texts of sizes name: within the graph of a function that an operator receives, that of the operand."""
+        return self._operand or self._node
 
     def require_sizes(self) -> None:
         """Makes guards of the sizes."""
@@ -122,21 +127,22 @@ class RecordedTensor(Tensor):
         self._refuse_if_dependent("stride")
         found = self._value.stride(*map(_plain_dim, args), **kwargs)
         if type(found) is tuple:
-            return tuple(self._of_layout(n, ("stride", self._node, i)) for i, n in enumerate(found))
+            return tuple(self._of_layout(n, ("stride", self.source(), i)) for i, n in enumerate(found))
         dim = args[0] if args else kwargs["dim"]
-        return self._of_layout(found, ("stride", self._node, int(dim) % self.dim()))
+        return self._of_layout(found, ("stride", self.source(), int(dim) % self.dim()))
 
     def storage_offset(self) -> Any:
         self._refuse_if_dependent("storage_offset")
-        return self._of_layout(self._value.storage_offset(), ("offset", self._node))
+        return self._of_layout(self._value.storage_offset(), ("offset", self.source()))
 
     def is_contiguous(self, *args: Any, **kwargs: Any) -> bool:
         found = self.is_dense(*args, **kwargs)
         log = self._recording.log
         if log is not None and log.unbacked is None:
             formats = [f"memory_format={v}" for v in (*args, *kwargs.values()) if v is not contiguous_format]
-            text = f"{self._node}.is_contiguous({', '.join(formats)})"
-            log.add_guard(Guard("==", int(found), 1, found, text if found else f"not {text}"))
+            text = f"{self.source()}.is_contiguous({', '.join(formats)})"
+            of = RecordedSize(self._value.storage_offset(), ("offset", self.source()), log)  # a number of the tensor
+            log.add_guard(Guard("==", int(found), 1, found, text if found else f"not {text}", (of,)))
         return found
 
     def is_dense(self, *args: Any, **kwargs: Any) -> bool:
@@ -267,7 +273,9 @@ class RecordedTensor(Tensor):
         return f"RecordedTensor({self._node}, size=({sizes}), dtype={self.dtype})"
 
     def __copy__(self) -> RecordedTensor:
-        return RecordedTensor.wrap(self._value, self._node, self._recording, self.device)
+        made = RecordedTensor.wrap(self._value, self._node, self._recording, self.device)
+        made._operand = self._operand
+        return made
 
     def __deepcopy__(self, memo: dict) -> Tensor:
         return memo.setdefault(id(self), self.detach().clone())

@@ -149,7 +149,10 @@ class Recording(TorchDispatchMode):
             value = self.without_values(tensor, sizes) if self.fake else tensor
         node = self.graph.placeholder(name)
         node.meta["is_part"] = self.outer is not None
-        return self.wrap(value, node, tensor.device)
+        made = self.wrap(value, node, tensor.device)
+        if self.outer is not None and isinstance(tensor, RecordedTensor):
+            made._operand = tensor.source()
+        return made
 
     def number(self, name: str, value: Any) -> Any:
         """Adds an input for an argument that is no tensor, whose value is constant in the graph; returns the value."""

@@ -29,8 +29,14 @@ class _Part:
         for i, value in enumerate(operands):
             with outer.unrecorded():
                 given.append(self.recording.placeholder(f"arg{i}_1", value) if isinstance(value, Tensor) else value)
+        log = outer.log if outer.log is not None and outer.unbacked is None else None
+        counts = (len(log.guards), len(log.choices)) if log else ()
         with outer.unrecorded(), self.recording:
             result = function(*given)
+        if log and log.forget_within(set(self.recording.graph.nodes), *counts):
+            for tensor in (*operands, *(t for t, _ in self.recording.captured.values())):
+                if isinstance(tensor, RecordedTensor):
+                    tensor.require_sizes()
         self.recording.check_refused()
         leaves, self.spec = pytree.tree_flatten(result)
         if not all(isinstance(v, Tensor) for v in leaves):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import numbers
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ..._C import ComputedInt, OverridableFunction, set_recorded_size_type
@@ -27,7 +27,7 @@ class Guard(NamedTuple):
     right: Any
     outcome: bool
     text: str
-    operands: tuple = ()  # the numbers that were compared
+    operands: tuple = ()  # the numbers that were compared; one of the tensor for is_contiguous()
 
     def compares_floats(self) -> bool:
         """Whether one of the numbers is a float."""
@@ -57,6 +57,23 @@ class SizeLog:
         """Adds a guard that the running code causes."""
         self.guards.append(guard)
         self.calls_before.append(len(self.calls))
+
+    def forget_within(self, nodes: Any, guards: int, choices: int) -> bool:
+        """Removes guards and choices from these numbers on that are of sizes of these nodes, which no guard can name.
+
+        Returns whether there are any.
+        """
+
+        def is_within(values: Any) -> bool:
+            return any(n.recipe[1] in nodes for v in values for n in origins(v))
+
+        found = [i for i in range(guards, len(self.guards)) if is_within(self.guards[i].operands)]
+        for i in reversed(found):
+            del self.guards[i], self.calls_before[i]
+        kept = [c for c in self.choices[choices:] if not is_within(o for r in c.comparisons() for o in r.operands)]
+        is_changed = bool(found) or len(kept) < len(self.choices) - choices
+        self.choices[choices:] = kept
+        return is_changed
 
     def take_reads(self) -> list[RecordedSize]:
         """The sizes that a function in C has read for a call, which is about to be recorded."""
@@ -604,6 +621,15 @@ def operands_of(size: RecordedSize) -> list[Any]:
     if kind == "sym_ite":
         return [*operands[1:], *(o for c in operands[0].comparisons() for o in c.operands)]
     return [] if kind in ORIGINS else operands
+
+
+def origins(value: Any) -> Iterator[RecordedSize]:
+    """The numbers of tensors that a number was computed from."""
+    if type(value) in (RecordedSize, RecordedFloat):
+        if value.recipe[0] in ORIGINS:
+            yield value
+        for operand in operands_of(value):
+            yield from origins(operand)
 
 
 def text_of(value: Any) -> str:

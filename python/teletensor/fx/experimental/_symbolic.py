@@ -26,7 +26,7 @@ from ._numbers import Condition, is_number
 from ._recorded import GradientsRequestedError
 from ._recording import DynamicSizesError, Recording, plain_number, with_plain_numbers
 from ._size_fit import Expression, fitted
-from ._sizes import ORIGINS, RecordedFloat, RecordedSize, SizeLog, is_polynomial, operands_of, text_of, value_of
+from ._sizes import RecordedFloat, RecordedSize, SizeLog, is_polynomial, operands_of, origins, text_of, value_of
 from ._unbacked import Values
 from ._unbacked_plan import Plan
 from .symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
@@ -532,14 +532,15 @@ def _guards_of_arguments(
     written: dict[str, str] = {}  # by the text of a number of a result
     texts = []
     for guards in zip(*(log.guards for _, log in rows)):
-        is_of_result = not guards[0].operands and not re.match(r"(not )?arg\d+_1\.", guards[0].text)  # is_contiguous()
+        is_contiguous = len(guards[0].operands) == 1
+        is_of_result = is_contiguous and guards[0].operands[0].recipe[1].op != "placeholder"
         if is_of_result or len({g.text for g in guards}) > 1:
             return None
-        for origins in zip(*([o for v in g.operands for o in _origins(v)] for g in guards)):
-            text = text_of(origins[0])
-            if origins[0].recipe[1].op == "placeholder" or text in written:
+        for column in zip(*([n for v in g.operands for n in origins(v)] for g in guards)):
+            text = text_of(column[0])
+            if column[0].recipe[1].op == "placeholder" or text in written:
                 continue
-            found = fitted([o.plain() for o in origins], points) if fits else None
+            found = fitted([n.plain() for n in column], points) if fits else None
             if found is None:
                 return None
             places = {s.name: f"arg{leaf}_1.size()[{dim}]" for s in symbols for leaf, dim, _, _ in s.places[:1]}
@@ -547,7 +548,7 @@ def _guards_of_arguments(
             expression = Expression(terms, found.divisor).text()
             written[text] = f"({expression})" if " " in expression or "*" in expression else expression
         text = _ORIGIN.sub(lambda m: written.get(m[0], m[0]), guards[0].text)
-        if _ORIGIN.search(text) or not guards[0].operands:  # it may not hold for other sizes
+        if _ORIGIN.search(text) or is_contiguous:  # it may not hold for other sizes
             texts.append(text)
     return texts
 
@@ -580,15 +581,6 @@ def _noted(f: Callable, leaves: list[Any], spec: Any) -> Recording | None:
 
 def _outcomes(recording: Recording) -> tuple:
     return tuple((g.relation, g.outcome, g.left if g.relation == "constant" else 0) for g in recording.log.guards)
-
-
-def _origins(value: Any) -> Iterator[RecordedSize]:
-    """The numbers of tensors that a number was computed from."""
-    if type(value) in (RecordedSize, RecordedFloat):
-        if value.recipe[0] in ORIGINS:
-            yield value
-        for operand in operands_of(value):
-            yield from _origins(operand)
 
 
 def resized(leaves: list[Any], sizes: dict[int, Any]) -> list[Any]:
