@@ -78,7 +78,8 @@ class Attempt:
         return {i: tuple(s) for i, s in found.items()}
 
     def _capture(self, point: dict[str, int], stores_lines: bool = False, values: Values | None = None) -> Captured:
-        return capture(self.module, self.args, self.kwargs, self._sizes(point), SizeLog(values), stores_lines, self.preserved)
+        log = SizeLog(values, not self.symbols)
+        return capture(self.module, self.args, self.kwargs, self._sizes(point), log, stores_lines, self.preserved)
 
     def run(self) -> tuple[Captured, dict[str, tuple[int, int | None]]]:
         """The recording for all declared sizes, and the ranges of the symbols.

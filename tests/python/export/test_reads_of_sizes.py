@@ -166,6 +166,25 @@ def test_reads_in_functions_that_others_call(torch):
         make_fx(lambda x: x * x.as_subclass(Class).shape[0], tracing_mode="symbolic")(torch.ones(5))
 
 
+def test_classes_of_recorded_tensors(torch):
+    """Others are permitted where sizes are constants; the tensor's own class and Tensor return the tensor."""
+    from teletensor.fx.experimental.proxy_tensor import make_fx
+
+    class Class(torch.Tensor):
+        pass
+
+    class Module(torch.nn.Module):
+        def forward(self, x):
+            return x.as_subclass(Class).as_subclass(torch.Tensor) * x.as_subclass(Class).shape[0]
+
+    x = torch.ones(5)
+    torch.testing.assert_close(torch.export.export(Module(), (x,)).module()(x), x * 5)
+    with pytest.raises(NotImplementedError, match="as_subclass"):
+        torch.export.export(Module(), (x,), dynamic_shapes=({0: torch.export.Dim.AUTO},))
+    graph = make_fx(lambda x: x.as_subclass(type(x)).as_subclass(torch.Tensor) * x.shape[0], tracing_mode="symbolic")(x)
+    torch.testing.assert_close(graph(torch.ones(7)), torch.ones(7) * 7)
+
+
 @pytest.mark.parametrize("condition", ["torch.Tensor.size(y, 0) % 16 == 0", "y.is_contiguous()", "(y * 2).shape[0] % 16 == 0"])
 def test_guards_of_functions_that_operators_receive(torch, condition):
     """They name the operands, whose sizes are constant if a guard is of a size within the function."""

@@ -39,9 +39,11 @@ class SizeLog:
 
     Args:
         unbacked: the numbers that depend on values of tensors (_unbacked.Values); None if they are not permitted.
+        constant: whether the sizes of the arguments are constants.
     """
 
-    def __init__(self, unbacked: Any = None) -> None:
+    def __init__(self, unbacked: Any = None, constant: bool = False) -> None:
+        self.constant = constant or unbacked is not None and unbacked.static
         self.expressions: list[RecordedSize] = []
         self.guards: list[Guard] = []
         self.calls_before: list[int] = []  # the number of calls before each guard that Python code caused
