@@ -268,6 +268,16 @@ def is_symbolic(target: Any) -> bool:
     return getattr(target, "__name__", "") in _SYMBOLIC and target is getattr(importlib.import_module("teletensor"), target.__name__)
 
 
+def _is_natural(number: Any) -> bool:
+    """Whether a number is a size or an expression of sizes that is never negative, as PyTorch requires of the operands of Mod."""
+    if not isinstance(number, Node):
+        return number >= 0
+    if getattr(number.target, "_opname", "") == "sym_size":
+        return True
+    symbol = number.meta.get("symbolic_value")
+    return symbol is not None and not re.search(r"-|\bu\d", symbol)
+
+
 def number_text(node: Node, symbols: _Symbols) -> str:
     """A number or bool of the graph as the format stores it: the call that computes it."""
     names = {
@@ -286,6 +296,8 @@ def number_text(node: Node, symbols: _Symbols) -> str:
             return expression_text(symbol)
         is_known = value.target in _ARITHMETIC or value.target in _ROUNDING or is_symbolic(value.target)
         called = getattr(value.target, "__name__", "") if is_known else ""
+        if called == "mod" and not all(map(_is_natural, value.args)):
+            return f"PythonMod({', '.join(map(text, value.args))})"
         if called in names:
             return f"{names[called]}({', '.join(map(text, value.args))})"
         if value.target is operator.sub:

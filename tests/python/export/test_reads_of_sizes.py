@@ -11,7 +11,9 @@ import io
 import json
 import math
 import pickle
+import re
 import statistics
+import zipfile
 from decimal import Decimal
 from fractions import Fraction
 
@@ -267,6 +269,25 @@ def test_powers_in_files(torch, text):
     torch.export.save(program, file)
     loaded = torch.export.load(io.BytesIO(file.getvalue())).module()
     for n in (5, 2, 9, 30, 333):
+        torch.testing.assert_close(loaded(torch.ones(n)), f(torch.ones(n)))
+
+
+@pytest.mark.parametrize(("text", "function"), [("(-n) & 7", "PythonMod"), ("(3 - n) % 8 + n", "PythonMod"), ("(n * 3 + 1) % 8", "Mod")])
+def test_remainders_in_files(torch, text, function):
+    """PyTorch's Mod takes no negative numbers."""
+    f = eval(f"lambda x: x * (lambda n: {text})(x.shape[0])", scope_of(torch))  # noqa: S307
+
+    class Module(torch.nn.Module):
+        def forward(self, x):
+            return f(x)
+
+    file = io.BytesIO()
+    torch.export.save(torch.export.export(Module(), (torch.ones(5),), dynamic_shapes=({0: torch.export.Dim.AUTO},)), file)
+    with zipfile.ZipFile(file) as archive:
+        content = next(archive.read(name).decode() for name in archive.namelist() if name.endswith("model.json"))
+    assert set(re.findall(r"\b\w*Mod(?=\()", content)) == {function}
+    loaded = torch.export.load(io.BytesIO(file.getvalue())).module()
+    for n in (5, 8, 30):
         torch.testing.assert_close(loaded(torch.ones(n)), f(torch.ones(n)))
 
 
