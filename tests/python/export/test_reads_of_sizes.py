@@ -142,7 +142,7 @@ def test_numbers(torch, text):
     check(torch, f, (5, 6), (33, 6))
 
 
-@pytest.mark.parametrize("text", ["n & 15", "n >> 1", "~n", "n << 2", "torch.Tensor.size(x, 0)", "torch.Tensor.numel(x)"])
+@pytest.mark.parametrize("text", ["n & 15", "n & -8", "n & -1", "(n & 0) + 2", "n >> 1", "~n", "n << 2", "torch.Tensor.size(x, 0)", "torch.Tensor.numel(x)"])
 def test_bits_and_base_methods_are_computed(torch, text):
     from teletensor.fx.experimental.proxy_tensor import make_fx
 

@@ -733,11 +733,13 @@ def _of_bits(name: str, computed: Callable) -> Callable:
     return compute
 
 
-def _low_bits(size: RecordedSize, mask: int) -> RecordedSize | None:
-    return size % (mask + 1) if mask > 0 and mask & (mask + 1) == 0 else None
+def _masked(size: RecordedSize, mask: int) -> RecordedSize | int | None:
+    if mask <= 0:  # rounds down to a multiple
+        return 0 if mask == 0 else size - size % -mask if -mask & (-mask - 1) == 0 else None
+    return size % (mask + 1) if mask & (mask + 1) == 0 else None
 
 
-RecordedSize.__and__, RecordedSize.__rand__ = _of_bits("__and__", _low_bits), _of_bits("__rand__", _low_bits)
+RecordedSize.__and__, RecordedSize.__rand__ = _of_bits("__and__", _masked), _of_bits("__rand__", _masked)
 RecordedSize.__lshift__ = _of_bits("__lshift__", lambda size, count: size * (1 << count) if 0 <= count < 63 else None)
 RecordedSize.__rshift__ = _of_bits("__rshift__", lambda size, count: size // (1 << count) if 0 <= count < 63 else None)
 RecordedSize.__invert__ = lambda self: -self - 1
