@@ -528,6 +528,7 @@ def _guards_of_arguments(
     kept = {s.name for s in symbols}
     rows = [({s.name: n for s, n in zip(all_symbols, sizes)}, log) for sizes, log in logs.items()]
     rows = [(p, log) for p, log in rows if all(p[s.name] == s.hint for s in all_symbols if s.name not in kept)]
+    rows = [(p, log) for p, log in rows if all(s.high is None or p[s.name] <= s.high for s in symbols)]
     points = [{name: p[name] for name in kept} for p, _ in rows]
     written: dict[str, str] = {}  # by the text of a number of a result
     texts = []
