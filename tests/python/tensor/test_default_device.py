@@ -71,7 +71,8 @@ def test_keyword_arguments_of_the_constructor(torch):
     """They were ignored, or replaced the data."""
     assert torch.Tensor(data=[1.0, 2.0]).tolist() == torch.Tensor(other=torch.tensor([1.0, 2.0])).tolist() == [1.0, 2.0]
     assert torch.Tensor(size=(2, 3)).shape == (2, 3)
-    for kwargs, message in (({"dtype": torch.int64}, "got dtype"), ({"data": 5}, "data must be a sequence"), ({"size": 5}, "sizes as ints")):
+    refused = ({"dtype": torch.int64}, "got dtype"), ({"data": 5}, "data must be a sequence"), ({"size": 5}, "sizes as ints")
+    for kwargs, message in refused:
         with pytest.raises(TypeError, match=message):
             torch.Tensor(**kwargs)
     with pytest.raises(RuntimeError, match="Legacy tensor constructor"):
