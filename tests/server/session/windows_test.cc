@@ -205,9 +205,10 @@ TEST_F(WindowsTest, SizesThatChangeEachTimeAreIgnoredUntilTheyRecur) {
     name += 10;
   };
   for (int64_t i = 0; i < 100; ++i) run_with(kSize + i);
-  EXPECT_EQ(runs(), 0);
-  for (int i = 0; i < 1000 && runs() == 0; ++i) run_with(kSize / 2);
-  EXPECT_GT(runs(), 0);
+  const uint64_t of_first_size = runs();
+  EXPECT_LE(of_first_size, 1) << "the passes may end while the frame runs that they were started for";
+  for (int i = 0; i < 1000 && runs() == of_first_size; ++i) run_with(kSize / 2);
+  EXPECT_GT(runs(), of_first_size);
 }
 
 TEST_F(WindowsTest, FewCallsOfSmallTensorsRunAsTheyArrive) {
