@@ -119,7 +119,7 @@ def lstm_cell(
             if state.dim() != 2:
                 raise RuntimeError(f"Expected 2D hidden{i} (batch x hidden_size), but got {state.dim()}D tensor")
         device = input.device.type
-        if _C.autocast_dtype(device) is not None:
+        if device in ("cpu", "cuda") and _C.autocast_dtype(device) is not None:
             is_composed = device == "cpu"  # on GPUs the operator casts
         else:
             is_composed = len({t.dtype for t in (*tensors, b_ih, b_hh) if t is not None}) > 1
