@@ -87,7 +87,9 @@ NewKeywords keywords_of_new(PyTypeObject* type, PyObject* keywords, bool has_pos
   NewKeywords found;
   PyObject *key, *value;
   for (Py_ssize_t at = 0; keywords && PyDict_Next(keywords, &at, &key, &value);) {
-    const std::string_view name = PyUnicode_AsUTF8(key);
+    const char* const text = PyUnicode_AsUTF8(key);
+    if (!text) throw PythonErrorSet();  // a surrogate
+    const std::string_view name = text;
     if (name == "device") {
       found.device = value;
     } else if (!has_positional && !found.data && !found.size && (name == "data" || name == "other" || name == "size")) {

@@ -75,6 +75,8 @@ def test_keyword_arguments_of_the_constructor(torch):
     for kwargs, message in refused:
         with pytest.raises(TypeError, match=message):
             torch.Tensor(**kwargs)
+    with pytest.raises(UnicodeEncodeError):
+        torch.Tensor(**{"\ud800": 1})
     with pytest.raises(RuntimeError, match="Legacy tensor constructor"):
         torch.Tensor(torch.ones(2), device="cpu")
 
