@@ -341,6 +341,12 @@ void add_options(CLI::App& app, Flags* flags) {
       ->check(CLI::Range(0.0, 86400.0))
       ->type_name("SECONDS")
       ->capture_default_str();
+  app.add_option("--model-load-timeout", flags->model_load_timeout,
+                 "seconds after which loading a model ends, with its conversion and warm-up")
+      ->envname("TELETENSOR_MODEL_LOAD_TIMEOUT")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->type_name("SECONDS")
+      ->capture_default_str();
   app.add_flag("--models-open", flags->models_open,
                "answer inference requests without a token; loading and unloading models still needs an operator's")
       ->envname("TELETENSOR_MODELS_OPEN");

@@ -63,6 +63,7 @@ struct Flags {
 
   std::filesystem::path models;      // model repository; empty: none
   double model_poll_seconds = 2;     // 0: models are loaded at the start and by calls
+  double model_load_timeout = 600;   // seconds
   bool models_open = false;          // inference requires no token
   bool model_shared_memory = false;  // clients on this host may use shared memory
   uint64_t model_memory = 0;         // bytes of all models; 0: no limit

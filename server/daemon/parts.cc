@@ -140,14 +140,16 @@ ServedModels make_models(const Flags& flags, AuditLog* audit, const std::shared_
   ModelRepository::Options options;
   options.folder = std::filesystem::absolute(flags.models);
   options.poll = milliseconds(flags.model_poll_seconds);
+  options.load_timeout = milliseconds(flags.model_load_timeout);
   options.converter.command = absl::StrSplit(flags.model_converter, ' ', absl::SkipEmpty());
   options.converter.cache = flags.model_cache;
   options.converter.cache_bytes = flags.model_cache_limit;
   options.resources = {.quota = models.quota,
-                       .quota_of =
+                       .payer_of =
                            [principals](const std::string& name) {
                              const auto found = principals ? principals->by_name(name) : absl::NotFoundError("");
-                             return found.ok() ? found->quota : nullptr;
+                             return found.ok() ? std::make_pair(found->quota, found->share)
+                                               : std::make_pair(std::shared_ptr<Quota>(), std::shared_ptr<Share>());
                            },
                        .queues = queues,
                        .share = models.share,

@@ -196,7 +196,8 @@ absl::Status InferenceServer::describe(const Principal& caller, const inference:
   return absl::OkStatus();
 }
 
-absl::Status InferenceServer::load(const Principal& caller, const inference::RepositoryModelLoadRequest& request) {
+absl::Status InferenceServer::load(const Principal& caller, const inference::RepositoryModelLoadRequest& request,
+                                   ModelLoads::IsWanted is_wanted) {
   std::string config;
   for (const auto& [name, parameter] : request.parameters()) {
     if (name != "config" || parameter.parameter_choice_case() != inference::ModelRepositoryParameter::kStringParam) {
@@ -210,7 +211,7 @@ absl::Status InferenceServer::load(const Principal& caller, const inference::Rep
                                                      ModelSettings::kMaxBytes, " bytes"));
     }
   }
-  return repository_.load(request.model_name(), config, caller.name);
+  return repository_.load(request.model_name(), config, caller.name, std::move(is_wanted));
 }
 
 absl::Status InferenceServer::unload(const Principal& caller, const inference::RepositoryModelUnloadRequest& request) {

@@ -99,7 +99,9 @@ class InferenceServer {
                         inference::ModelStatisticsResponse* reply) const;
   absl::Status describe(const Principal& caller, const inference::RepositoryIndexRequest& request,
                         inference::RepositoryIndexResponse* reply) const;
-  absl::Status load(const Principal& caller, const inference::RepositoryModelLoadRequest& request);
+  // Waits while `is_wanted` returns true (model_loads.h).
+  absl::Status load(const Principal& caller, const inference::RepositoryModelLoadRequest& request,
+                    ModelLoads::IsWanted is_wanted);
   absl::Status unload(const Principal& caller, const inference::RepositoryModelUnloadRequest& request);
   absl::Status describe(const Principal& caller, const inference::SystemSharedMemoryStatusRequest& request,
                         inference::SystemSharedMemoryStatusResponse* reply);

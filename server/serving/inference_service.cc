@@ -244,7 +244,11 @@ InferenceService::InferenceService(InferenceServer& server, CallAdmission& admis
   add<RepositoryIndexRequest, RepositoryIndexResponse>(9, Right::kInfer, describe);
   add<RepositoryModelLoadRequest, RepositoryModelLoadResponse>(
       10, Right::kManage,
-      [this](const auto& caller, const Context&, const auto& request, auto*) { return server_.load(caller, request); },
+      [this](const auto& caller, const Context& context, const auto& request, auto*) {
+        return server_.load(caller, request, [this, &context] {
+          return !context.IsCancelled() && server_.caller(credentials_of(context), Right::kManage).ok();
+        });
+      },
       {.bytes = 2 * ModelSettings::kMaxBytes});
   add<RepositoryModelUnloadRequest, RepositoryModelUnloadResponse>(
       11, Right::kManage, [this](const auto& caller, const Context&, const auto& request, auto*) {

@@ -131,7 +131,10 @@ std::vector<Tensor> ModelVersion::next_states(const Work& work, absl::Span<const
 
 void ModelVersion::run(ModelInstance& instance, absl::Span<Work* const> batch) {
   const Clock::time_point begin = Clock::now();
-  const ModelInstance::Use use(instance);
+  WarmUp* const warm_up = is_warming_up_ ? warm_up_.get() : nullptr;
+  const CancellationScope cancellable(warm_up != nullptr ? warm_up->cancellation : Cancellation::current());
+  const ModelInstance::Use use(instance, warm_up != nullptr ? warm_up->share.get() : nullptr,
+                               warm_up != nullptr ? &warm_up->flow : nullptr);
   int64_t rows = 0;
   for (const Work* work : batch) rows += static_cast<int64_t>(work->rows);
   const bool is_batched = settings_.max_batch != 0;

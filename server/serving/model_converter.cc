@@ -20,6 +20,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/file_descriptor.h"
+#include "engine/device/cancellation.h"
 #include "engine/schema/error.h"
 #include "proto/sha256.h"
 #include "server/serving/network_filter.h"
@@ -42,6 +43,7 @@ std::string digest_of(const std::filesystem::path& file) {
   Sha256 digest;
   std::vector<char> buffer(size_t{1} << 20);
   for (;;) {
+    check_cancelled();
     const ssize_t count = read(in.get(), buffer.data(), buffer.size());
     if (count < 0 && errno == EINTR) continue;
     check(count >= 0, "[convert] cannot read ", file.filename().native(), ": ", std::strerror(errno));
@@ -222,7 +224,7 @@ void ModelConverter::run(const std::filesystem::path& source, const std::filesys
   for (const auto end = std::chrono::steady_clock::now() + options_.timeout;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
     in_time = left.count() > 0;
-    if (!in_time) break;
+    if (!in_time || cancel_requested()) break;
     // The child may end with its output open in a process that it has started, or close it and continue.
     constexpr int64_t kPollMs = 100;
     pollfd ready{is_open ? out.get() : -1, POLLIN, 0};
@@ -245,9 +247,10 @@ void ModelConverter::run(const std::filesystem::path& source, const std::filesys
     printed.append(buffer, static_cast<size_t>(count));
     if (printed.size() > 2 * kMaxOutput) printed.erase(0, printed.size() - kMaxOutput);
   }
-  if (!in_time) kill(-child, SIGKILL);
+  if (!has_ended) kill(-child, SIGKILL);
   while (!has_ended && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
   kill(-child, SIGKILL);  // what it has started
+  check_cancelled();
   if (printed.size() > kMaxOutput) printed.erase(0, printed.size() - kMaxOutput);
   check(ErrorKind::kValue, in_time, "[convert] expected ", words[0], " to convert ", source.filename().native(),
         " within ", options_.timeout.count(), " s");

@@ -63,8 +63,9 @@ ModelVersion::~ModelVersion() {
   sequences_.clear();
 }
 
-std::shared_ptr<ModelVersion> ModelVersion::load(const std::filesystem::path& folder, std::string name, int64_t number,
-                                                 ModelSettings settings, const Resources& resources) {
+std::shared_ptr<ModelVersion> ModelVersion::load(const std::filesystem::path& folder,
+                                                 const std::filesystem::path& model_folder, std::string name,
+                                                 int64_t number, ModelSettings settings, const Resources& resources) {
   std::vector<std::shared_ptr<const ServedModel>> models;
   const std::string label = absl::StrCat(name, "/", number);
   SequencePorts sequence_ports;
@@ -113,7 +114,7 @@ std::shared_ptr<ModelVersion> ModelVersion::load(const std::filesystem::path& fo
       new ModelVersion(std::move(name), number, std::move(settings), std::move(models)));
   version->strings_ = std::move(strings);
   version->sequence_ports_ = std::move(sequence_ports);
-  version->read_labels_of_outputs(folder.parent_path());
+  version->read_labels_of_outputs(model_folder);
   if (resources.make_streaming) {
     version->streaming_ = resources.make_streaming(version->models_[0], version->settings_);
   }
@@ -121,7 +122,7 @@ std::shared_ptr<ModelVersion> ModelVersion::load(const std::filesystem::path& fo
         "name, or attributes of a model that generates");
   check(ErrorKind::kValue, version->streaming_ || !version->settings_.config.model_transaction_policy().decoupled(),
         "[model] expected a model that generates, because the configuration says that it is decoupled");
-  version->warm_up();
+  version->warm_up(resources.warm_up_share);
   release_pool_threads();
   return version;
 }

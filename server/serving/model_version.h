@@ -4,6 +4,7 @@
 // Shared by the repository and the requests in progress; the last one frees its memory. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -17,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
+#include "engine/device/cancellation.h"
 #include "inference/grpc_service.pb.h"
 #include "server/serving/classification.h"
 #include "server/serving/infer.h"
@@ -33,10 +35,13 @@ class ModelVersion {
   // What all models of an engine share.
   struct Resources {
     std::shared_ptr<Quota> quota = nullptr;  // limits the memory of all models together; null: none
-    // The quota of the principal that has published a model, which is charged, too; null: it has none. Empty: nobody's.
-    std::function<std::shared_ptr<Quota>(const std::string& principal)> quota_of = {};
+    // What is charged, too, for a model that a principal has published: the quota for its memory, and the share for the
+    // processors' time of its warm-up. Null: none. Empty: nobody has.
+    std::function<std::pair<std::shared_ptr<Quota>, std::shared_ptr<Share>>(const std::string& principal)> payer_of =
+        {};
     std::shared_ptr<FairQueues> queues = nullptr;
-    std::shared_ptr<Share> share = nullptr;  // required with `queues`
+    std::shared_ptr<Share> share = nullptr;          // required with `queues`
+    std::shared_ptr<Share> warm_up_share = nullptr;  // null: `share`
     // Makes what answers requests of ModelStreamInfer with several responses, for a model whose attributes ask for it;
     // null: the model is not of that kind. Throws Error. Empty: no model is.
     std::function<std::unique_ptr<StreamingModel>(const std::shared_ptr<const ServedModel>& model,
@@ -49,9 +54,10 @@ class ModelVersion {
   static constexpr size_t kMaxWaitingStarts = 16;
   static constexpr std::chrono::seconds kMaxStartWait{60};
 
-  // Loads the version `number` of the model `name` from its folder, on all devices of the settings, and runs it for
-  // warm-up. Throws Error.
-  static std::shared_ptr<ModelVersion> load(const std::filesystem::path& folder, std::string name, int64_t number,
+  // Loads the version `number` of the model `name` from the folder of its files, on all devices of the settings, and
+  // runs it for warm-up, until the thread's work is cancelled. `model_folder` has the files of labels. Throws Error.
+  static std::shared_ptr<ModelVersion> load(const std::filesystem::path& folder,
+                                            const std::filesystem::path& model_folder, std::string name, int64_t number,
                                             ModelSettings settings, const Resources& resources);
   ~ModelVersion();
 
@@ -113,7 +119,7 @@ class ModelVersion {
 
   ModelVersion(std::string name, int64_t number, ModelSettings settings,
                std::vector<std::shared_ptr<const ServedModel>> models);
-  void warm_up();
+  void warm_up(std::shared_ptr<Share> share);
   // `folder` is the model's. Throws Error.
   void read_labels_of_outputs(const std::filesystem::path& folder);
   void warm_up_with(const inference::ModelWarmup& wire);
@@ -174,6 +180,14 @@ class ModelVersion {
   std::unique_ptr<Batcher> batcher_;
   std::unique_ptr<StreamingModel> streaming_;  // null: requests have one response
   ModelStatistics statistics_;
+  // During warm-up: how runs are cancelled, and whose time they take.
+  struct WarmUp {
+    Cancellation* cancellation;
+    std::shared_ptr<Share> share;  // null: the models'
+    Flow flow;
+  };
+  std::unique_ptr<WarmUp> warm_up_;
+  std::atomic<bool> is_warming_up_ = false;
   mutable Mutex sequences_mutex_;
   CondVar sequences_changed_;  // for requests that wait until they may begin a sequence
   // Before which no sequence has been idle for too long.

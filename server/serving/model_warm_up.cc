@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "server/serving/model_version.h"
 
 namespace tt::server {
@@ -29,8 +30,13 @@ bool has_static_rows(const ModelEntry& entry, bool is_batched) {
 
 }  // namespace
 
-void ModelVersion::warm_up() {
+void ModelVersion::warm_up(std::shared_ptr<Share> share) {
   if (entry_ == nullptr || !settings_.warms_up) return;
+  warm_up_ = std::make_unique<WarmUp>();
+  warm_up_->cancellation = Cancellation::current();
+  warm_up_->share = std::move(share);
+  is_warming_up_ = true;
+  const absl::Cleanup ended = [this] { is_warming_up_ = false; };
   if (settings_.config.model_warmup_size() != 0) {
     for (const inference::ModelWarmup& each : settings_.config.model_warmup()) warm_up_with(each);
     return;
@@ -49,7 +55,7 @@ void ModelVersion::warm_up() {
 void ModelVersion::run_zeros(int64_t rows) {
   for (size_t i = 0; i < instances_.size(); ++i) {
     ModelInstance& instance = *instances_[i];
-    const ModelInstance::Use use(instance);
+    const ModelInstance::Use use(instance, warm_up_->share.get(), &warm_up_->flow);
     std::vector<Tensor> inputs;
     inputs.reserve(entry_->inputs.size());
     for (const ModelPort& port : entry_->inputs) {

@@ -8,6 +8,11 @@ namespace {
 
 constexpr size_t kMaxPublishBytes = ModelFile::kMaxBytes + ModelSettings::kMaxBytes + (size_t{64} << 10);
 
+// Whether the call goes on, and its caller still has the right to it.
+ModelLoads::IsWanted wanted(const Auth& auth, const grpc::ServerContext& context) {
+  return [&auth, &context] { return !context.IsCancelled() && auth.check(credentials_of(context), Role::kUser).ok(); };
+}
+
 }  // namespace
 
 // In the order of the service's declaration, because gRPC identifies methods by index.
@@ -23,7 +28,8 @@ ModelsService::ModelsService(ModelPublisher& publisher, const Auth& auth, CallAd
                                                 PublishModelReply* reply) {
                               const absl::StatusOr<Principal> caller = auth.caller(credentials_of(*context));
                               if (!caller.ok()) return to_grpc(caller.status());
-                              const absl::StatusOr<int64_t> version = publisher.publish(*caller, *request);
+                              const absl::StatusOr<int64_t> version =
+                                  publisher.publish(*caller, *request, wanted(auth, *context));
                               if (!version.ok()) return to_grpc(version.status());
                               reply->set_version(*version);
                               return grpc::Status::OK;
@@ -35,7 +41,7 @@ ModelsService::ModelsService(ModelPublisher& publisher, const Auth& auth, CallAd
                                                 WithdrawModelReply*) {
                               const absl::StatusOr<Principal> caller = auth.caller(credentials_of(*context));
                               if (!caller.ok()) return to_grpc(caller.status());
-                              return to_grpc(publisher.withdraw(*caller, *request));
+                              return to_grpc(publisher.withdraw(*caller, *request, wanted(auth, *context)));
                             }));
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -18,6 +19,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/file_descriptor.h"
 #include "engine/schema/error.h"
 #include "engine/session/context.h"
@@ -170,6 +172,11 @@ std::optional<std::string> owner_of(const Principal& caller, const fs::path& mod
   return owner.value_or("");
 }
 
+// A load that has ended early, with its status.
+struct Ended {
+  absl::Status status;
+};
+
 absl::Status status_of(const Error& error) {
   switch (error.kind()) {
     case ErrorKind::kPermission: return absl::PermissionDeniedError(error.message());
@@ -186,20 +193,66 @@ absl::Status status_of(const Error& error) {
 
 void ModelPublisher::check_limits(const Principal& caller, const std::string& name, uint64_t bytes) const {
   if (caller.role == Role::kOperator) return;
-  size_t models = 0;
+  std::set<std::string> models;
   std::error_code error;
   for (fs::directory_iterator each(folder_, error), end; !error && each != end; each.increment(error)) {
-    if (owner_of_model(each->path()) != caller.name) continue;
-    models += each->path().filename() != name;
+    const std::string other = each->path().filename().native();
+    if (other.starts_with(kPart) || owner_of_model(each->path()) != caller.name) continue;
+    if (other != name) models.insert(other);
     bytes += bytes_of(each->path());
   }
-  check(ErrorKind::kOutOfMemory, models < kMaxModels, "[serve] expected at most ", kMaxModels,
+  for (const Part& part : parts_) {
+    if (part.principal != caller.name) continue;
+    if (part.name != name) models.insert(part.name);
+    bytes += part.bytes;
+  }
+  check(ErrorKind::kOutOfMemory, models.size() < kMaxModels, "[serve] expected at most ", kMaxModels,
         " published models of a principal");
   check(ErrorKind::kOutOfMemory, bytes <= kMaxBytes, "[serve] expected published models of at most ", kMaxBytes,
         " bytes of a principal, got ", bytes);
 }
 
-int64_t ModelPublisher::add(const Principal& caller, const PublishModelRequest& request) {
+std::list<ModelPublisher::Part>::iterator ModelPublisher::reserve(const Principal& caller,
+                                                                  const PublishModelRequest& request, uint64_t bytes) {
+  const std::string& name = request.name();
+  MutexLock lock(mutex_);
+  owner_of(caller, folder_ / name);
+  std::set<int64_t> versions = versions_of(folder_ / name);
+  for (const Part& part : parts_) {
+    if (part.name != name) continue;
+    check(ErrorKind::kPermission, caller.role == Role::kOperator || part.principal == caller.name,
+          "[serve] a model of this name is being published by another principal");
+    versions.insert(part.version);
+  }
+  const int64_t version = request.version() != 0 ? request.version() : (versions.empty() ? 1 : *versions.rbegin() + 1);
+  check(ErrorKind::kValue, !versions.contains(version), "[serve] version ", version, " of the model exists");
+  check(ErrorKind::kOutOfMemory, versions.size() < kMaxVersions, "[serve] expected at most ", kMaxVersions,
+        " versions of a model; withdraw some");
+  check_limits(caller, name, bytes);
+  fs::path folder = folder_ / absl::StrCat(kPart, getpid(), "-", ++last_part_);
+  return parts_.insert(parts_.end(), {name, caller.name, version, bytes, std::move(folder)});
+}
+
+void ModelPublisher::install(const Principal& caller, const Part& part, const std::string& config) {
+  MutexLock lock(mutex_);
+  const fs::path model = folder_ / part.name;
+  if (!owner_of(caller, model)) {
+    fs::rename(part.folder, model);  // with its owner and its configuration
+    return;
+  }
+  const std::string version = std::to_string(part.version);
+  const std::optional<std::string> before = read_small(model / kConfig, ModelSettings::kMaxBytes);
+  if (!config.empty()) replace_file(model / kConfig, config);
+  std::error_code error;
+  fs::rename(part.folder / version, model / version, error);
+  if (!error) return;
+  if (!config.empty() && before) replace_file(model / kConfig, *before);
+  if (!config.empty() && !before) fs::remove(model / kConfig);
+  fail(ErrorKind::kRuntime, "[serve] cannot move the version to the folder of its model: ", error.message());
+}
+
+int64_t ModelPublisher::add(const Principal& caller, const PublishModelRequest& request,
+                            ModelLoads::IsWanted is_wanted) {
   Publications::check_name(request.name());
   check(ErrorKind::kValue, request.version() >= 0 && request.version() <= kMaxVersion,
         "[serve] expected a version from 1 to ", kMaxVersion, ", got ", request.version());
@@ -207,64 +260,67 @@ int64_t ModelPublisher::add(const Principal& caller, const PublishModelRequest& 
   const std::string config = request.config().empty() ? "" : config_for(caller, request.name(), request.config());
   std::shared_ptr<const Publication> weights;
   if (!names.empty()) weights = publications_.find({publications_.owner(caller)}, request.weights(), "");
-  const fs::path model = folder_ / request.name();
-  const bool is_new = !owner_of(caller, model).has_value();
-  const std::set<int64_t> versions = versions_of(model);
-  const int64_t version = request.version() != 0 ? request.version() : (versions.empty() ? 1 : *versions.rbegin() + 1);
-  check(ErrorKind::kValue, !versions.contains(version), "[serve] version ", version, " of the model exists");
-  check(ErrorKind::kOutOfMemory, versions.size() < kMaxVersions, "[serve] expected at most ", kMaxVersions,
-        " versions of a model; withdraw some");
-  check_limits(caller, request.name(), (weights ? weights->bytes() : 0) + request.model().size());
-  const std::optional<std::string> old_config =
-      is_new ? std::nullopt : read_small(model / kConfig, ModelSettings::kMaxBytes);
-  const fs::path folder = model / std::to_string(version), part = model / absl::StrCat(".new-", version);
-  absl::Cleanup undo = [&] {
+  const auto part = reserve(caller, request, (weights ? weights->bytes() : 0) + request.model().size());
+  const absl::Cleanup end = [&] {
     std::error_code ignored;
-    fs::remove_all(is_new ? model : folder, ignored);
-    fs::remove_all(part, ignored);
-    if (is_new) {
+    fs::remove_all(part->folder, ignored);
+    MutexLock lock(mutex_);
+    parts_.erase(part);
+  };
+  const fs::path folder = part->folder / std::to_string(part->version);
+  fs::create_directory(part->folder);
+  fs::create_directory(folder);
+  write_file(part->folder / kOwnerFile, caller.name);
+  if (!config.empty()) write_file(part->folder / kConfig, config);
+  if (weights) write_weights(folder / ServedModel::kWeights, *weights, names);
+  write_file(folder / ServedModel::kDescription, request.model());
+  const ModelRepository::NewVersion version{
+      .name = part->name,
+      .number = part->version,
+      .folder = folder,
+      .config = config.empty() ? std::nullopt : std::make_optional(config),
+      .owner = owner_of(caller, folder_ / part->name).value_or(caller.name),
+      .principal = caller.name,
+      .share = caller.share,
+  };
+  const absl::Status status = repository_.add(
+      version, [&] { install(caller, *part, config); }, std::move(is_wanted));
+  if (absl::IsCancelled(status) || absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) throw Ended{status};
+  check(ErrorKind::kValue, status.ok(), "[serve] the model cannot be loaded: ", status.message());
+  return part->version;
+}
+
+void ModelPublisher::remove(const Principal& caller, const WithdrawModelRequest& request,
+                            ModelLoads::IsWanted is_wanted) {
+  Publications::check_name(request.name());
+  const fs::path model = folder_ / request.name();
+  {
+    MutexLock lock(mutex_);
+    const std::optional<std::string> owner = owner_of(caller, model);
+    const std::set<int64_t> versions = owner ? versions_of(model) : std::set<int64_t>();
+    check(ErrorKind::kFileNotFound, owner && (request.version() == 0 || versions.contains(request.version())),
+          "[serve] there is no such model or version");
+    if (request.version() == 0 || versions.size() == 1) {
+      fs::remove_all(model);
       repository_.remove(request.name(), caller.name);
       return;
     }
-    if (!request.config().empty()) {
-      fs::remove(model / kConfig, ignored);
-      try {
-        if (old_config) replace_file(model / kConfig, *old_config);
-      } catch (const std::exception&) {  // the disk is full: the model is then served with the default configuration
-      }
-    }
-    repository_.load(request.name(), "", caller.name).IgnoreError();  // serves the former version again
-  };
-  fs::create_directory(model);
-  if (is_new) write_file(model / kOwnerFile, caller.name);
-  fs::remove_all(part);  // of a process that died
-  fs::create_directory(part);
-  if (weights) write_weights(part / ServedModel::kWeights, *weights, names);
-  write_file(part / ServedModel::kDescription, request.model());
-  fs::rename(part, folder);
-  if (!config.empty()) replace_file(model / kConfig, config);
-  if (absl::Status status = repository_.load(request.name(), "", caller.name); !status.ok()) {
-    fail(ErrorKind::kValue, "[serve] the model cannot be loaded: ", status.message());
+    fs::remove_all(model / std::to_string(request.version()));
   }
-  std::move(undo).Cancel();
-  return version;
+  const absl::Status status = repository_.load(request.name(), "", caller.name, std::move(is_wanted));
+  if (absl::IsCancelled(status) || absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) throw Ended{status};
+  check(status.ok(), "[serve] ", status.message());
 }
 
-void ModelPublisher::remove(const Principal& caller, const WithdrawModelRequest& request) {
-  Publications::check_name(request.name());
-  const fs::path model = folder_ / request.name();
-  const std::optional<std::string> owner = owner_of(caller, model);
-  const std::set<int64_t> versions = owner ? versions_of(model) : std::set<int64_t>();
-  check(ErrorKind::kFileNotFound, owner && (request.version() == 0 || versions.contains(request.version())),
-        "[serve] there is no such model or version");
-  if (request.version() == 0 || versions.size() == 1) {
-    fs::remove_all(model);
-    repository_.remove(request.name(), caller.name);
-    return;
+void ModelPublisher::remove_parts() const {
+  std::error_code error;
+  for (fs::directory_iterator each(folder_, error), end; !error && each != end; each.increment(error)) {
+    absl::string_view name = each->path().filename().native();
+    pid_t process = 0;
+    if (!absl::ConsumePrefix(&name, kPart) || !absl::SimpleAtoi(name.substr(0, name.find('-')), &process)) continue;
+    std::error_code ignored;
+    if (process == getpid() || kill(process, 0) != 0) fs::remove_all(each->path(), ignored);
   }
-  fs::remove_all(model / std::to_string(request.version()));
-  const absl::Status status = repository_.load(request.name(), "", caller.name);
-  check(status.ok(), "[serve] ", status.message());
 }
 
 // Returns the result of `change`, or the status of its exception.
@@ -274,6 +330,8 @@ static auto guarded(Change change) -> absl::StatusOr<decltype(change())> {
     return change();
   } catch (const Error& error) {
     return status_of(error);
+  } catch (const Ended& ended) {
+    return ended.status;
   } catch (const fs::filesystem_error& error) {
     return absl::InternalError(absl::StrCat("[serve] the repository's folder: ", error.code().message()));
   } catch (const std::exception& error) {
@@ -281,17 +339,15 @@ static auto guarded(Change change) -> absl::StatusOr<decltype(change())> {
   }
 }
 
-absl::StatusOr<int64_t> ModelPublisher::publish(const Principal& caller, const PublishModelRequest& request) {
-  return guarded([&] {
-    MutexLock lock(mutex_);
-    return add(caller, request);
-  });
+absl::StatusOr<int64_t> ModelPublisher::publish(const Principal& caller, const PublishModelRequest& request,
+                                                ModelLoads::IsWanted is_wanted) {
+  return guarded([&] { return add(caller, request, std::move(is_wanted)); });
 }
 
-absl::Status ModelPublisher::withdraw(const Principal& caller, const WithdrawModelRequest& request) {
+absl::Status ModelPublisher::withdraw(const Principal& caller, const WithdrawModelRequest& request,
+                                      ModelLoads::IsWanted is_wanted) {
   const auto end = [&] {
-    MutexLock lock(mutex_);
-    remove(caller, request);
+    remove(caller, request, std::move(is_wanted));
     return true;
   };
   return guarded(end).status();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -96,15 +97,32 @@ absl::Status status_of(Load load) {
 
 }  // namespace
 
-ModelRepository::ModelRepository(Options options) : options_(std::move(options)), converter_(options_.converter) {}
+std::string ModelRepository::Found::fingerprint() const {
+  std::string all = config;
+  for (const auto& [number, files] : versions) absl::StrAppend(&all, "|", number, "=", files);
+  return all;
+}
+
+ModelRepository::ModelRepository(Options options)
+    : options_(std::move(options)), converter_(options_.converter), loads_(options_.load_timeout, [this] {
+        MutexLock lock(mutex_);
+        changed_.notify_all();
+      }) {}
 
 ModelRepository::~ModelRepository() {
+  loads_.stop();
   {
     MutexLock lock(mutex_);
     stopping_ = true;
     changed_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
+  std::list<Loader> loaders;
+  {
+    MutexLock lock(mutex_);
+    loaders.swap(loaders_);
+  }
+  for (Loader& loader : loaders) loader.thread.join();
 }
 
 void ModelRepository::start() {
@@ -113,39 +131,96 @@ void ModelRepository::start() {
 
 bool ModelRepository::ready() const {
   MutexLock lock(mutex_);
-  return ready_;
+  const auto slow = ModelLoads::Clock::now() - kSlowLoad;
+  return has_read_ &&
+         std::none_of(waiting_.begin(), waiting_.end(), [](const auto& each) { return each.second.is_first; }) &&
+         std::none_of(loaders_.begin(), loaders_.end(), [&](const Loader& loader) {
+           return loader.is_first && !loader.has_ended && loader.since > slow;
+         });
 }
 
 void ModelRepository::run() {
-  for (;;) {
-    for (const auto& [name, found] : read_folder()) {
+  auto next = ModelLoads::Clock::now();
+  MutexLock lock(mutex_);
+  while (!stopping_) {
+    if (ModelLoads::Clock::now() >= next && (!has_read_ || options_.poll.count() != 0)) {
       {
-        MutexLock lock(mutex_);
-        if (stopping_) return;
-        // Without polling, a model is read once.
-        if (ready_ && options_.poll.count() == 0) continue;
+        MutexUnlock unlocked(mutex_);
+        read_changes();
       }
-      MutexLock loading(loading_mutex_);
-      update(name, found).IgnoreError();  // the index has the reason
+      has_read_ = true;
+      next = ModelLoads::Clock::now() + options_.poll;
+      if (stopping_) return;
     }
-    // Models whose folders have been removed.
-    std::vector<std::string> known;
-    {
-      MutexLock lock(mutex_);
-      for (const auto& [name, model] : models_) known.push_back(name);
+    start_loads();
+    if (options_.poll.count() == 0) {
+      changed_.wait(mutex_);
+    } else {
+      changed_.wait_until(mutex_, next);
     }
-    for (const std::string& name : known) {
-      std::error_code error;
-      if (fs::exists(options_.folder / name, error) || error) continue;
-      MutexLock loading(loading_mutex_);
-      update(name, std::nullopt).IgnoreError();
-    }
+  }
+}
+
+void ModelRepository::read_changes() {
+  std::map<std::string, Waiting> all;
+  for (auto& [name, found] : read_folder()) all[name] = {std::move(found), owner_of(name)};
+  std::vector<std::string> gone;
+  {
     MutexLock lock(mutex_);
-    ready_ = true;
-    changed_.notify_all();
-    if (stopping_ || options_.poll.count() == 0) return;
-    changed_.wait_for(mutex_, options_.poll, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_; });
-    if (stopping_) return;
+    for (const auto& [name, model] : models_) {
+      if (!all.contains(name)) gone.push_back(name);
+    }
+  }
+  std::erase_if(gone, [&](const std::string& name) {
+    std::error_code error;
+    return fs::exists(options_.folder / name, error) || error;  // added since, or cannot be read
+  });
+  for (const std::string& name : gone) remove(name, "");
+  MutexLock lock(mutex_);
+  waiting_.clear();
+  for (auto& [name, waiting] : all) {
+    const auto model = models_.find(name);
+    if (model != models_.end() && (!model->second.is_wanted || model->second.tried == waiting.found.fingerprint())) {
+      continue;
+    }
+    waiting.is_first = !has_read_ && !waiting.owner;
+    waiting_[name] = std::move(waiting);
+  }
+}
+
+void ModelRepository::start_loads() {
+  for (auto each = loaders_.begin(); each != loaders_.end();) {
+    if (each->has_ended) each->thread.join();
+    each = each->has_ended ? loaders_.erase(each) : std::next(each);
+  }
+  for (auto each = waiting_.begin(); each != waiting_.end();) {
+    const auto& [name, waiting] = *each;
+    std::unique_ptr<ModelLoads::Load> load = loads_.try_begin(name, waiting.owner.value_or(""));
+    if (!load) {
+      ++each;
+      continue;
+    }
+    Loader& loader = loaders_.emplace_back();
+    loader.load = std::move(load);
+    loader.is_first = waiting.is_first;
+    loader.since = ModelLoads::Clock::now();
+    try {
+      loader.thread = std::thread([this, &loader, name = name, found = waiting.found] {
+        update(*loader.load, name, found).IgnoreError();  // the index has the reason
+        loader.load = nullptr;
+        MutexLock lock(mutex_);
+        loader.has_ended = true;
+        changed_.notify_all();
+      });
+    } catch (const std::system_error& error) {
+      spdlog::warn("model {} is not loaded yet: no thread: {}", name, error.what());
+      load = std::move(loader.load);
+      loaders_.pop_back();
+      const MutexUnlock unlocked(mutex_);
+      load = nullptr;
+      return;
+    }
+    each = waiting_.erase(each);
   }
 }
 
@@ -188,60 +263,83 @@ void ModelRepository::record(const char* event, const std::string& name, const s
                           .reason = reason.empty() ? name : absl::StrCat(name, ": ", reason)});
 }
 
-absl::Status ModelRepository::update(const std::string& name, const std::optional<Found>& found) {
+std::optional<std::string> ModelRepository::owner_of(const std::string& name) const {
+  try {
+    return owner_of_model(options_.folder / name);
+  } catch (const Error&) {  // the file is too large: nobody's
+    return std::nullopt;
+  }
+}
+
+ModelRepository::Model& ModelRepository::model_of(const std::string& name) {
+  const auto [found, is_new] = models_.try_emplace(name);
+  if (is_new) found->second.generation = ++generations_;
+  return found->second;
+}
+
+ModelRepository::Model* ModelRepository::current(const std::string& name, uint64_t generation) {
+  const auto found = models_.find(name);
+  return found == models_.end() || found->second.generation != generation ? nullptr : &found->second;
+}
+
+absl::Status ModelRepository::update(ModelLoads::Load& load, const std::string& name, const Found& found) {
+  const absl::Status ended = absl::CancelledError("[model] the model was unloaded or removed meanwhile");
   std::optional<inference::ModelConfig> override;
+  uint64_t generation = 0;
   {
     MutexLock lock(mutex_);
-    Model& model = models_[name];
-    if (!model.is_wanted && found) return absl::OkStatus();
+    const Model& model = model_of(name);
+    if (!model.is_wanted) return absl::OkStatus();
     override = model.override;
+    generation = model.generation;
   }
   std::vector<std::shared_ptr<ModelVersion>> dropped;  // destroyed outside of the lock
-  if (!found) {
-    MutexLock lock(mutex_);
-    for (auto& [number, slot] : models_[name].slots) dropped.push_back(retired(std::move(slot.serving)));
-    models_.erase(name);
-    spdlog::info("model {} was removed", name);
-    return absl::OkStatus();
-  }
   ModelSettings settings;
   const absl::Status configured = status_of(
       [&] { settings = override ? settings_of(*override, name) : read_settings(options_.folder / name, name); });
   {
     MutexLock lock(mutex_);
-    Model& model = models_[name];
-    const bool is_new = model.reason != configured.message();
-    model.reason = std::string(configured.message());
+    Model* const model = current(name, generation);
+    if (model == nullptr) return ended;
+    const bool is_new = model->reason != configured.message();
+    model->reason = std::string(configured.message());
     if (!configured.ok()) {
-      if (is_new) spdlog::warn("model {} is not loaded: {}", name, model.reason);
+      model->tried = found.fingerprint();
+      if (is_new) spdlog::warn("model {} is not loaded: {}", name, model->reason);
       return configured;
     }
-    model.principals = settings.principals;
+    model->principals = settings.principals;
   }
   std::vector<int64_t> numbers;
-  for (const auto& [number, fingerprint] : found->versions) numbers.push_back(number);
+  for (const auto& [number, fingerprint] : found.versions) numbers.push_back(number);
   const std::vector<int64_t> served = settings.served(numbers);
   const auto fingerprint_of_version = [&](int64_t number) {
-    return absl::StrCat(override ? override->SerializeAsString() : found->config, "|", found->versions.at(number));
+    return absl::StrCat(override ? override->SerializeAsString() : found.config, "|", found.versions.at(number));
   };
   absl::Status result;
   for (const int64_t number : served) {
-    const absl::Status status = update_version(name, number, fingerprint_of_version(number), settings);
+    const absl::Status status =
+        update_version(load, name, generation, number, fingerprint_of_version(number), settings);
     if (result.ok()) result = status;
   }
   // The newest version that can be loaded, if those that were chosen cannot, as after a start.
   for (auto each = numbers.rbegin(); each != numbers.rend() && !settings.chooses_versions() && !serves(name); ++each) {
     if (std::find(served.begin(), served.end(), *each) != served.end()) continue;
-    update_version(name, *each, fingerprint_of_version(*each), settings).IgnoreError();  // its slot has the reason
+    // Its slot has the reason.
+    update_version(load, name, generation, *each, fingerprint_of_version(*each), settings).IgnoreError();
   }
   MutexLock lock(mutex_);
-  Model& model = models_[name];
+  Model* const current_model = current(name, generation);
+  if (current_model == nullptr) return ended;
+  Model& model = *current_model;
+  if (load.cancellation().reason() == CancelReason::kClient) return load.status();  // is tried again
+  model.tried = found.fingerprint();
   if (model.slots.empty() && served.empty()) model.reason = "[model] expected a folder of a version, such as 1";
   // A version that is not served any more leaves when the others serve; if the newest one has failed, the one that
   // served before stays.
   const bool any = std::any_of(served.begin(), served.end(), [&](int64_t n) { return model.slots[n].serving; });
   for (auto each = model.slots.begin(); each != model.slots.end();) {
-    const bool is_tried = each->second.serving || found->versions.contains(each->first);
+    const bool is_tried = each->second.serving || found.versions.contains(each->first);
     const bool stays =
         std::find(served.begin(), served.end(), each->first) != served.end() || (!any && !served.empty() && is_tried);
     if (!stays) dropped.push_back(retired(std::move(each->second.serving)));
@@ -257,30 +355,27 @@ bool ModelRepository::serves(const std::string& name) const {
                                                [](const auto& slot) { return slot.second.serving != nullptr; });
 }
 
-ModelVersion::Resources ModelRepository::resources_of(const std::string& name) const {
+ModelVersion::Resources ModelRepository::resources_of(const std::optional<std::string>& owner) const {
   ModelVersion::Resources resources = options_.resources;
-  const std::optional<std::string> owner = owner_of_model(options_.folder / name);
-  if (!owner || !resources.quota_of) return resources;
-  if (std::shared_ptr<Quota> quota = resources.quota_of(*owner)) {
+  if (!owner || !resources.payer_of) return resources;
+  auto [quota, share] = resources.payer_of(*owner);
+  if (quota) {
     resources.quota = std::make_shared<Quota>(*owner, QuotaLimits{},
                                               std::vector<std::shared_ptr<Quota>>{resources.quota, std::move(quota)});
   }
+  resources.warm_up_share = std::move(share);
   return resources;
 }
 
-absl::Status ModelRepository::update_version(const std::string& name, int64_t number, const std::string& fingerprint,
-                                             const ModelSettings& settings) {
-  {
-    MutexLock lock(mutex_);
-    const Slot& slot = models_[name].slots[number];
-    if (slot.fingerprint == fingerprint) {
-      return slot.reason.empty() ? absl::OkStatus() : absl::FailedPreconditionError(slot.reason);
-    }
-  }
+std::shared_ptr<ModelVersion> ModelRepository::load_version(ModelLoads::Load& load, const std::string& name,
+                                                            int64_t number, const fs::path& folder,
+                                                            const ModelSettings& settings,
+                                                            const ModelVersion::Resources& resources,
+                                                            absl::Status* status) const {
   std::shared_ptr<ModelVersion> version;
-  const fs::path folder = options_.folder / name / std::to_string(number);
-  const auto begin = std::chrono::steady_clock::now();
-  const absl::Status status = status_of([&] {
+  const CancellationScope cancellable(&load.cancellation());
+  const auto begin = ModelLoads::Clock::now();
+  *status = status_of([&] {
     fs::path native = folder;
     std::error_code error;
     if (!fs::exists(folder / ServedModel::kDescription, error)) {
@@ -289,20 +384,43 @@ absl::Status ModelRepository::update_version(const std::string& name, int64_t nu
             ", or one .onnx or .pt2 file, in the folder ", name, "/", number, ", got ", names_in(folder));
       native = converter_.convert(source);
     }
-    version = ModelVersion::load(native, name, number, settings, resources_of(name));
+    version = ModelVersion::load(native, options_.folder / name, name, number, settings, resources);
   });
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  if (absl::Status ended = load.status(); !ended.ok()) *status = std::move(ended);
+  const std::chrono::duration<double> took = ModelLoads::Clock::now() - begin;
   const std::string label = absl::StrCat(name, "/", number);
-  record("model.load", label, "", status, "");
-  if (status.ok()) {
+  record("model.load", label, "", *status, "");
+  if (status->ok()) {
     spdlog::info("model {} serves, loaded in {:.2f} s", label, took.count());
   } else {
-    spdlog::warn("model {} is not loaded: {}", label, std::string(status.message()));
+    spdlog::warn("model {} is not loaded: {}", label, std::string(status->message()));
   }
+  return status->ok() ? version : nullptr;
+}
+
+absl::Status ModelRepository::update_version(ModelLoads::Load& load, const std::string& name, uint64_t generation,
+                                             int64_t number, const std::string& fingerprint,
+                                             const ModelSettings& settings) {
+  const absl::Status ended = absl::CancelledError("[model] the model was unloaded or removed meanwhile");
   {
     MutexLock lock(mutex_);
-    Slot& slot = models_[name].slots[number];
-    slot.fingerprint = fingerprint;
+    Model* const model = current(name, generation);
+    if (model == nullptr) return ended;
+    const Slot& slot = model->slots[number];
+    if (slot.fingerprint == fingerprint) {
+      return slot.reason.empty() ? absl::OkStatus() : absl::FailedPreconditionError(slot.reason);
+    }
+  }
+  absl::Status status;
+  std::shared_ptr<ModelVersion> version =
+      load_version(load, name, number, options_.folder / name / std::to_string(number), settings,
+                   resources_of(owner_of(name)), &status);
+  {
+    MutexLock lock(mutex_);
+    Model* const model = current(name, generation);
+    if (model == nullptr) return ended;
+    Slot& slot = model->slots[number];
+    if (load.cancellation().reason() != CancelReason::kClient) slot.fingerprint = fingerprint;
     slot.reason = std::string(status.message());
     if (status.ok()) std::swap(slot.serving, version);
   }
@@ -316,11 +434,12 @@ absl::StatusOr<std::shared_ptr<ModelVersion>> ModelRepository::find(const std::s
   if (stopped_) return absl::UnavailableError("the server is shutting down");
   const auto model = models_.find(name);
   if (model == models_.end()) {
-    if (!ready_) return absl::UnavailableError("the models are being loaded");
+    if (!has_read_ || waiting_.contains(name)) return absl::UnavailableError("the models are being loaded");
     return absl::NotFoundError(absl::StrCat("expected the name of a model, got '", name.substr(0, kMaxNameBytes), "'"));
   }
   const auto reason_of = [&](const Slot* slot) {
     if (!model->second.is_wanted) return std::string("it was unloaded");
+    if (loads_.has(name)) return std::string("it is being loaded");
     return slot != nullptr && !slot->reason.empty() ? slot->reason : model->second.reason;
   };
   if (version.empty()) {
@@ -346,6 +465,7 @@ void ModelRepository::stop() {
     MutexLock lock(mutex_);
     stopped_ = true;
   }
+  loads_.stop();
   for (const auto& version : all()) version->stop();
 }
 
@@ -385,33 +505,84 @@ std::vector<ModelRepository::Entry> ModelRepository::index() const {
   return entries;
 }
 
-absl::Status ModelRepository::load(const std::string& name, const std::string& config, const std::string& principal) {
+absl::Status ModelRepository::want(const std::string& name, std::optional<inference::ModelConfig> override) {
+  MutexLock lock(mutex_);
+  if (!models_.contains(name) && models_.size() >= kMaxModels) {
+    return absl::ResourceExhaustedError(absl::StrCat("expected at most ", kMaxModels, " models"));
+  }
+  Model& model = model_of(name);
+  model.is_wanted = true;
+  model.override = std::move(override);
+  model.generation = ++generations_;
+  for (auto& [number, slot] : model.slots) {
+    if (!slot.reason.empty()) slot.fingerprint.clear();  // is tried again
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ModelRepository::load(const std::string& name, const std::string& config, const std::string& principal,
+                                   ModelLoads::IsWanted is_wanted) {
   std::optional<inference::ModelConfig> override;
   if (!config.empty()) {
     const absl::Status parsed = status_of([&] { override = parse_config(config); });
     if (!parsed.ok()) return absl::InvalidArgumentError(parsed.message());
   }
-  const std::optional<Found> found = is_model_name(name) ? read_model(name) : std::nullopt;
-  if (!found) {
+  if (!is_model_name(name) || !read_model(name)) {
     return absl::NotFoundError(
         absl::StrCat("expected a folder of the repository, got the model '", name.substr(0, kMaxNameBytes), "'"));
   }
-  MutexLock loading(loading_mutex_);
-  {
-    MutexLock lock(mutex_);
-    if (!models_.contains(name) && models_.size() >= kMaxModels) {
-      return absl::ResourceExhaustedError(absl::StrCat("expected at most ", kMaxModels, " models"));
-    }
-    Model& model = models_[name];
-    model.is_wanted = true;
-    model.override = std::move(override);
-    for (auto& [number, slot] : model.slots) {
-      if (!slot.reason.empty()) slot.fingerprint.clear();  // is tried again
-    }
-  }
-  const absl::Status status = update(name, found);
+  const auto update_it = [&]() -> absl::Status {
+    auto load = loads_.begin(name, owner_of(name).value_or(""), std::move(is_wanted));
+    if (!load.ok()) return load.status();
+    const std::optional<Found> found = read_model(name);
+    if (!found) return absl::NotFoundError(absl::StrCat("the folder of the model '", name, "' was removed"));
+    if (absl::Status status = want(name, std::move(override)); !status.ok()) return status;
+    return update(**load, name, *found);
+  };
+  const absl::Status status = update_it();
   record("model.load_requested", name, principal, status, "");
   return status;
+}
+
+absl::Status ModelRepository::add(const NewVersion& version, absl::FunctionRef<void()> install,
+                                  ModelLoads::IsWanted is_wanted) {
+  const std::string& name = version.name;
+  auto load = loads_.begin(name, version.owner, std::move(is_wanted));
+  if (!load.ok()) return load.status();
+  const std::optional<Found> before = read_model(name);
+  std::vector<int64_t> numbers;
+  for (const auto& [number, files] : before ? before->versions : std::map<int64_t, std::string>()) {
+    numbers.push_back(number);
+  }
+  numbers.insert(std::upper_bound(numbers.begin(), numbers.end(), version.number), version.number);
+  ModelSettings settings;
+  absl::Status status = status_of([&] {
+    settings =
+        version.config ? settings_of(parse_config(*version.config), name) : read_settings(options_.folder / name, name);
+  });
+  if (!status.ok()) return status;
+  std::shared_ptr<ModelVersion> loaded;
+  const std::vector<int64_t> served = settings.served(numbers);
+  if (std::find(served.begin(), served.end(), version.number) != served.end()) {
+    ModelVersion::Resources resources = resources_of(version.owner);
+    if (version.share) resources.warm_up_share = version.share;
+    loaded = load_version(**load, name, version.number, version.folder, settings, resources, &status);
+    if (!status.ok()) return status;
+  }
+  if (status = status_of(install); !status.ok()) return status;
+  const std::optional<Found> found = read_model(name);
+  if (!found || !found->versions.contains(version.number)) {
+    return absl::CancelledError("[model] the model was removed meanwhile");
+  }
+  if (status = want(name, std::nullopt); !status.ok()) return status;
+  if (loaded) {
+    MutexLock lock(mutex_);
+    model_of(name).slots[version.number] = {std::move(loaded),
+                                            absl::StrCat(found->config, "|", found->versions.at(version.number)), ""};
+  }
+  update(**load, name, *found).IgnoreError();  // the index has the reasons of other versions
+  record("model.load_requested", name, version.principal, absl::OkStatus(), "");
+  return absl::OkStatus();
 }
 
 bool ModelRepository::Entry::allows(const std::string& principal) const {
@@ -426,8 +597,9 @@ bool ModelRepository::allows(const std::string& principal, const std::string& na
 
 void ModelRepository::remove(const std::string& name, const std::string& principal) {
   Model removed;  // destroyed outside of the lock
-  MutexLock loading(loading_mutex_);
+  loads_.cancel(name);
   MutexLock lock(mutex_);
+  waiting_.erase(name);
   const auto model = models_.find(name);
   if (model == models_.end()) return;
   removed = std::move(model->second);
@@ -440,13 +612,15 @@ void ModelRepository::remove(const std::string& name, const std::string& princip
 
 absl::Status ModelRepository::unload(const std::string& name, const std::string& principal) {
   std::map<int64_t, Slot> dropped;  // destroyed outside of the lock
-  MutexLock loading(loading_mutex_);
+  loads_.cancel(name);
   MutexLock lock(mutex_);
+  waiting_.erase(name);
   const auto model = models_.find(name);
   if (model == models_.end()) {
     return absl::NotFoundError(absl::StrCat("expected the name of a model, got '", name.substr(0, kMaxNameBytes), "'"));
   }
   model->second.is_wanted = false;
+  model->second.generation = ++generations_;
   dropped = std::move(model->second.slots);
   model->second.slots.clear();
   for (const auto& [number, slot] : dropped) retired(slot.serving);

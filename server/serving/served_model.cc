@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/file_descriptor.h"
+#include "engine/device/cancellation.h"
 #include "engine/device/devices.h"
 #include "engine/device/parallel.h"
 #include "engine/dispatch/dispatcher.h"
@@ -138,6 +139,7 @@ void ServedModel::load_weights(const std::filesystem::path& path) {
       for (const std::string& name : entry.weights) {
         Tensor& weight = loaded[name];
         if (!weight) {
+          check_cancelled();
           const StoredTensor& each = in_file(kWeights, [&]() -> const StoredTensor& { return header->find(name); });
           const Tensor host = empty(each.sizes, each.dtype, Device());
           if (each.bytes != 0) {
@@ -175,10 +177,11 @@ ModelInstance::~ModelInstance() {
   context_.close();
 }
 
-ModelInstance::Use::Use(ModelInstance& instance)
+ModelInstance::Use::Use(ModelInstance& instance, Share* share, Flow* flow)
     : instance_(instance),
       context_(&instance.context_),
-      turn_(instance.model_->processors(), instance.model_->options().share.get(), &instance.flow_) {}
+      turn_(instance.model_->processors(), share != nullptr ? share : instance.model_->options().share.get(),
+            share != nullptr ? flow : &instance.flow_) {}
 
 ModelInstance::Use::~Use() { instance_.context_.rest_turns(); }
 

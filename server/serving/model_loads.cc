@@ -1,0 +1,140 @@
+#include "server/serving/model_loads.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace tt::server {
+namespace {
+
+constexpr std::chrono::milliseconds kWatchInterval{50};
+
+}  // namespace
+
+ModelLoads::Load::Load(ModelLoads& loads, std::string model, std::string owner, IsWanted is_wanted,
+                       Clock::duration time_limit)
+    : loads_(loads),
+      model_(std::move(model)),
+      owner_(std::move(owner)),
+      is_wanted_(std::move(is_wanted)),
+      deadline_(Clock::now() + time_limit),
+      cancellation_(time_limit) {}
+
+ModelLoads::Load::~Load() { loads_.end(*this); }
+
+absl::Status ModelLoads::Load::status() const {
+  switch (cancellation_.reason()) {
+    case CancelReason::kNone: return absl::OkStatus();
+    case CancelReason::kClient: return absl::CancelledError("[model] loading ended, because its caller does not wait");
+    case CancelReason::kTimeLimit:
+      return absl::DeadlineExceededError(absl::StrCat("[model] expected the model to be loaded and warmed up within ",
+                                                      std::chrono::duration<double>(cancellation_.time_limit()).count(),
+                                                      " s (--model-load-timeout)"));
+    case CancelReason::kEnded: break;
+  }
+  return absl::CancelledError("[model] loading ended, because the model was unloaded or removed, or the engine ends");
+}
+
+ModelLoads::ModelLoads(std::chrono::milliseconds time_limit, std::function<void()> ended)
+    : time_limit_(time_limit), ended_(std::move(ended)), watcher_([this] { watch(); }) {}
+
+ModelLoads::~ModelLoads() {
+  {
+    MutexLock lock(mutex_);
+    ending_ = true;
+    changed_.notify_all();
+  }
+  watcher_.join();
+}
+
+bool ModelLoads::has_place(const std::string& model, const std::string& owner) const {
+  if (loads_.contains(model)) return false;
+  const auto of_owner = static_cast<size_t>(
+      std::count_if(loads_.begin(), loads_.end(), [&](const auto& each) { return each.second->owner_ == owner; }));
+  const bool is_first = of_owner == 0 && !owner.empty();
+  return loads_.size() < (is_first ? kMaxLoads : kMaxLoads - kReserve) &&
+         (owner.empty() || of_owner < kMaxLoadsOfOwner);
+}
+
+std::unique_ptr<ModelLoads::Load> ModelLoads::add(const std::string& model, const std::string& owner,
+                                                  IsWanted is_wanted) {
+  std::unique_ptr<Load> load(new Load(*this, model, owner, std::move(is_wanted), time_limit_));
+  loads_[model] = load.get();
+  changed_.notify_all();
+  return load;
+}
+
+absl::StatusOr<std::unique_ptr<ModelLoads::Load>> ModelLoads::begin(const std::string& model, const std::string& owner,
+                                                                    IsWanted is_wanted) {
+  const auto deadline = Clock::now() + time_limit_;
+  MutexLock lock(mutex_);
+  while (!stopped_ && !has_place(model, owner)) {
+    if (Clock::now() >= deadline) {
+      return absl::DeadlineExceededError(absl::StrCat("[model] other loads of '", model, "' or of its owner took ",
+                                                      "longer than --model-load-timeout"));
+    }
+    if (is_wanted) {
+      MutexUnlock unlocked(mutex_);
+      if (!is_wanted()) return absl::CancelledError("[model] the caller does not wait any more");
+    }
+    if (!stopped_ && !has_place(model, owner)) changed_.wait_for(mutex_, kWatchInterval);
+  }
+  if (stopped_) return absl::UnavailableError("the server is shutting down");
+  return add(model, owner, std::move(is_wanted));
+}
+
+std::unique_ptr<ModelLoads::Load> ModelLoads::try_begin(const std::string& model, const std::string& owner) {
+  MutexLock lock(mutex_);
+  return stopped_ || !has_place(model, owner) ? nullptr : add(model, owner, {});
+}
+
+void ModelLoads::end(Load& load) {
+  {
+    MutexLock lock(mutex_);
+    loads_.erase(load.model_);
+    changed_.notify_all();
+  }
+  ended_();
+}
+
+void ModelLoads::cancel(const std::string& model) {
+  MutexLock lock(mutex_);
+  if (const auto found = loads_.find(model); found != loads_.end()) {
+    found->second->cancellation_.request(CancelReason::kEnded);
+  }
+}
+
+void ModelLoads::stop() {
+  MutexLock lock(mutex_);
+  stopped_ = true;
+  for (const auto& [model, load] : loads_) load->cancellation_.request(CancelReason::kEnded);
+  changed_.notify_all();
+}
+
+bool ModelLoads::has(const std::string& model) const {
+  MutexLock lock(mutex_);
+  return loads_.contains(model);
+}
+
+// Calls is_wanted() under the lock, which keeps the load from ending meanwhile: what it asks is quick, and takes no
+// lock of the models.
+void ModelLoads::watch() {
+  MutexLock lock(mutex_);
+  while (!ending_) {
+    if (loads_.empty()) {
+      changed_.wait(mutex_);
+      continue;
+    }
+    for (const auto& [model, load] : loads_) {
+      if (Clock::now() >= load->deadline_) {
+        load->cancellation_.request(CancelReason::kTimeLimit);
+      } else if (load->is_wanted_ && !load->is_wanted_()) {
+        load->cancellation_.request(CancelReason::kClient);
+      }
+    }
+    changed_.wait_for(mutex_, kWatchInterval);
+  }
+}
+
+}  // namespace tt::server
