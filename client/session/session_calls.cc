@@ -14,6 +14,7 @@
 #include "client/session/session_impl.h"
 #include "engine/schema/default_float.h"
 #include "engine/schema/op_ids.h"
+#include "engine/schema/op_status.h"
 
 namespace tt::client {
 namespace {
@@ -315,7 +316,8 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
       writes ? check_into(op, inference, grad, options.into) : new_results(this, op, args, inference, options);
   const Tracked tracked = writes ? tracked_results(inference, options.into) : Tracked();
   const bool waits_for_sizes = op.is_dynamic && !writes;
-  if (waits_for_sizes && op.num_outputs != 0) impl_->check_wait(options.site);
+  const bool waits = waits_for_status(op, args) && inference.backend != DeviceType::kMeta;
+  if ((waits_for_sizes && op.num_outputs != 0) || waits) impl_->check_wait(options.site);
   Tensors kept;
   std::optional<SavedCall> saved;
   if (options.saved != nullptr && grad && requires_grad) [[unlikely]]
@@ -332,6 +334,8 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
     count_data_writes(op, args, options);
   }
   if (waits_for_sizes) impl_->wait_for_sizes(results, options.site);
+  if (waits) [[unlikely]]
+    impl_->wait_for_status(results, options.site);
   if (grad) impl_->record_call(*this, op, args, results, options, saving);
   return results;
 }

@@ -28,6 +28,19 @@ void Session::Impl::wait_for_sizes(Tensors& results, uint32_t site) {
   }
 }
 
+// The description of a value on the CPU is known when it has been computed, that of a value on a GPU before.
+void Session::Impl::wait_for_status(const Tensors& results, uint32_t site) {
+  Waiting waiting(*this, site);
+  const Handle& result = **std::min_element(
+      results.begin(), results.end(), [](const Tensor& a, const Tensor& b) { return byte_size(*a) < byte_size(*b); });
+  if (result.device.type != DeviceType::kCPU) {
+    read_inline(result, byte_size(result));
+    return;
+  }
+  const std::vector<v1::ReadResult> answers = link.read({&result.id, 1}, /*meta_only=*/true);
+  if (answers[0].has_error()) throw link.remote_error(answers[0].error());
+}
+
 std::vector<int64_t> Session::Impl::read_description(SavedCall& saved, uint32_t site) {
   Waiting waiting(*this, site);
   return saved.read_description(link);

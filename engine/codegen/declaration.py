@@ -14,8 +14,9 @@ FIELDS = {
     "op", "id", "sig", "doc", "python", "aliases", "dtype", "compute", "shape", "device", "body",
     "composite", "kernel", "out_variant", "out", "grad", "dynamic", "random", "inplace", "ref", "samples", "errors", "view",
     "tolerance", "dtypes", "complex", "holomorphic", "overload_of", "double_backward", "checked_inputs", "checked_outputs",
-    "float8", "autocast", "aten", "older_orders",
+    "float8", "autocast", "aten", "older_orders", "waits",
 }  # fmt: skip
+WAITS = (True, "checked_by")
 IMPLEMENTATIONS = ("body", "composite", "kernel", "view")
 OUT_VARIANTS = ("overwriting", "updating")
 OUT_RULES = ("cast", "exact", "typed")
@@ -142,6 +143,8 @@ def _check(entry: dict) -> None:
         )
     if entry.get("out", "cast") not in OUT_RULES:
         raise DeclarationError(f"'out' must be one of {', '.join(OUT_RULES)}, got {entry['out']!r}")
+    if entry.get("waits", True) not in WAITS:
+        raise DeclarationError(f"'waits' must be true or checked_by, got {entry['waits']!r}")
     if "composite" not in entry and "grad" not in entry:
         raise DeclarationError("needs 'grad' (a map, none, or {custom: symbol})")
     if "ref" not in entry:

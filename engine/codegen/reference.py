@@ -95,6 +95,9 @@ def notes_of(op: Operator) -> list[str]:
     notes = [f"Writes {', '.join(written)} in place."] if written else []
     if op.is_dynamic:
         notes.append("The result's sizes depend on the data: the call waits for them.")
+    if waits := op.entry.get("waits"):
+        when = "" if waits is True else f", unless {_code(waits)} is empty"
+        notes.append(f"A call outside of programs waits until it is known whether the operator has failed{when}.")
     if op.is_random:
         notes.append("Uses the session's random number generator.")
     return notes

@@ -149,6 +149,14 @@ def _row(op: Operator) -> str:
     )
 
 
+def _waits(op: Operator) -> str:
+    """Returns the case of an operator in waits_for_status(); empty if its calls do not wait."""
+    if not (waits := op.entry.get("waits")):
+        return ""
+    position = next((i for i, p in enumerate(op.params) if p.name == waits), None)
+    return f"    case {op.id}: return {'true' if position is None else f'!args[{position}].string().empty()'};\n"
+
+
 def emit_table(operators: list[Operator]) -> str:
     """Returns the source of the table."""
     return f"""{HEADER}#include "engine/schema/op_table.h"
@@ -157,6 +165,7 @@ def emit_table(operators: list[Operator]) -> str:
 #include <optional>
 
 #include "engine/schema/op_ids.h"
+#include "engine/schema/op_status.h"
 #include "engine/schema/rules/dtype_rules.h"
 #include "engine/schema/rules/shape_rules.h"
 
@@ -170,6 +179,12 @@ constexpr Op kOps[] = {{
 
 absl::Span<const Op> op_table() {{ return kOps; }}
 uint64_t schema_digest() {{ return kSchemaDigest; }}
+
+bool waits_for_status(const Op& op, Args args) {{
+  switch (op.id) {{
+{"".join(_waits(op) for op in operators)}    default: return false;
+  }}
+}}
 
 }}  // namespace tt
 """

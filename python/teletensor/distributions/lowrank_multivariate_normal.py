@@ -67,8 +67,8 @@ class LowRankMultivariateNormal(Distribution):
         self.loc, self.cov_factor, self.cov_diag = columns[0][..., 0], columns[1], columns[2][..., 0]
         # Not broadcast, so that one factorisation serves the whole batch if the covariance is the same.
         self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag = cov_factor, cov_diag
-        self._capacitance_tril = _batch_capacitance_tril(cov_factor, cov_diag)
         super().__init__(self.loc.shape[:-1], (n,), validate_args=validate_args)
+        self._capacitance_tril = _batch_capacitance_tril(cov_factor, cov_diag)
 
     def _scaled_factor(self):
         """W^T D^-1."""

@@ -1,6 +1,6 @@
 """torch.linalg: factorisations, solutions and norms of matrices, batched over leading dimensions.
 
-If a matrix has no solution or factorisation, LinAlgError is raised when a result is read.
+If a matrix has no solution or factorisation, the call raises LinAlgError: it waits for its status, except in captures.
 """
 
 from __future__ import annotations
