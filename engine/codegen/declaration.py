@@ -18,7 +18,7 @@ FIELDS = {
 }  # fmt: skip
 WAITS = (True, "checked_by")
 IMPLEMENTATIONS = ("body", "composite", "kernel", "view")
-OUT_VARIANTS = ("overwriting", "updating")
+OUT_VARIANTS = ("overwriting", "updating", "temporary")
 OUT_RULES = ("cast", "exact", "typed")
 AUTOCAST_POLICIES = ("none", "lower", "float32", "float32_to_lower", "float32_result", "widest", "refused")
 

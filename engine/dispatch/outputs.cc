@@ -1,6 +1,9 @@
 // Prepares outputs: new tensors, or out tensors that a kernel may not be able to write directly.
 
+#include "engine/device/cancellation.h"
 #include "engine/dispatch/dispatcher.h"
+#include "engine/dispatch/partial_writes.h"
+#include "engine/dispatch/temporary_outputs.h"
 #include "engine/schema/error.h"
 #include "engine/tensor/new_result.h"
 
@@ -80,17 +83,29 @@ bool is_unshared(const Tensors& targets, size_t i) {
 
 using Fits = bool (*)(const Call&, const TensorMeta&, const TensorImpl&);
 
+bool is_never(const Call&, const TensorMeta&, const TensorImpl&) { return false; }
+
 // Runs `kernel` with new or undefined tensors in place of the out tensors that it cannot write directly, and copies the
-// results to them.
+// results to them. Kernels that write them directly check values first, except those that take plain outputs only: if
+// one of these fails, the targets' values are lost.
 void run_with_temporaries(Call& call, Kernel kernel, Fits fits) {
   Tensors targets = call.outputs;
+  bool any_direct = false;
   for (size_t i = 0; i < targets.size(); ++i) {
     bool direct =
         !call.op->is_dynamic && fits(call, call.inferred.outputs[i], *targets[i].get()) && is_unshared(targets, i);
+    any_direct |= direct;
     if (!direct) call.outputs[i] = Tensor();
   }
   allocate_outputs(call);
-  kernel(call);
+  try {
+    kernel(call);
+  } catch (const Cancelled&) {  // the Dispatcher adds the writes
+    throw;
+  } catch (const std::exception&) {
+    if (any_direct && fits == &is_plain) PartialWrites::add(call);
+    throw;
+  }
   for (size_t i = 0; i < targets.size(); ++i) {
     if (call.outputs[i].same(targets[i])) continue;
     check(call.outputs[i].sizes() == targets[i].sizes(), "[", call.op->name, "] output with shape ", targets[i].sizes(),
@@ -122,6 +137,12 @@ void run_with_inferred_outputs(Call& call, Kernel kernel) {
   if (call.into) return run_with_temporaries(call, kernel, &is_plain);
   call.outputs.clear();
   for (const TensorMeta& inferred : call.inferred.outputs) call.outputs.push_back(new_result(inferred));
+  kernel(call);
+}
+
+void run_with_temporary_outputs(Call& call, Kernel kernel) {
+  if (call.into) return run_with_temporaries(call, kernel, &is_never);
+  allocate_outputs(call);
   kernel(call);
 }
 

@@ -75,11 +75,11 @@ PoisonRef find_targets(const Instruction& instruction, const SlotTable& slots, T
   return poison;
 }
 
-void poison_results(const Instruction& instruction, SlotTable& slots, const PoisonRef& poison) {
+void poison_results(const Instruction& instruction, SlotTable& slots, const PoisonRef& poison, bool keeps_targets) {
   for (Slot slot : instruction.results) {
     if ((instruction.flags & Instruction::kInto) == 0) {
       slots.put(slot, {Tensor(), poison});
-    } else if (!poison->keeps_targets) {
+    } else if (!keeps_targets) {
       slots.poison(slot, poison);
     }
   }
@@ -299,8 +299,9 @@ void Executor::run_one(const Instruction& instruction, SlotTable& slots) {
     const CancelReason reason = request != nullptr ? request->reason() : CancelReason::kNone;
     // After a client's own cancellation the tensors keep their values, because the client expects that nothing was
     // written.
-    if (reason == CancelReason::kNone || poison->keeps_targets) withhold_written(instruction, slots, poison);
-    poison_results(instruction, slots, poison);
+    const bool keeps_targets = reason == CancelReason::kNone || poison->keeps_targets;
+    if (keeps_targets) withhold_written(instruction, slots, poison);
+    poison_results(instruction, slots, poison, keeps_targets);
     poison_partial_writes(slots, poison);
     if (reason == CancelReason::kTimeLimit && !poison->keeps_targets) poison_written(instruction, slots, poison);
     return;

@@ -1,4 +1,4 @@
-// overwriting<&f>, updating<&f>, laid_out<&f>: wrap typed kernels as dispatcher Kernels, like boxed<&f>
+// overwriting<&f>, updating<&f>, temporary<&f>, laid_out<&f>: wrap typed kernels as dispatcher Kernels, like boxed<&f>
 // (engine/dispatch/boxed.h).
 //
 // `x.fill_(0)` and `x.index_put_(...)` have x as both argument and result. boxed<> computes into a temporary and moves
@@ -7,6 +7,7 @@
 #pragma once
 
 #include "engine/dispatch/boxed.h"
+#include "engine/dispatch/temporary_outputs.h"
 
 namespace tt {
 
@@ -22,6 +23,12 @@ void overwriting(Call& call) {
 template <auto F>
 void updating(Call& call) {
   run_with_updated_output(call, &boxing::Boxed<F, decltype(F)>::run);
+}
+
+// Wraps a kernel that finds errors of values after it has begun to write.
+template <auto F>
+void temporary(Call& call) {
+  run_with_temporary_outputs(call, &boxing::Boxed<F, decltype(F)>::run);
 }
 
 // Wraps a kernel that writes new results in the layout that infer() chose, which may be channels last; boxed<> copies

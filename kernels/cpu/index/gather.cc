@@ -147,17 +147,30 @@ void with_combined(DType dtype, F f) {
     with_any_element(dtype, f);
 }
 
+// Reports an index that is out of range.
+bool are_in_range(const Tensor& where, int64_t size, OutOfRange& range) {
+  const Tensor plain = contiguous_as(where, DType::kInt64);
+  const auto indices = absl::MakeConstSpan(plain.data_as<int64_t>(), static_cast<size_t>(plain.numel()));
+  uint64_t largest = 0;
+  for (const int64_t k : indices) largest = std::max(largest, static_cast<uint64_t>(k));
+  if (largest < static_cast<uint64_t>(size)) return true;
+  range.report(static_cast<int64_t>(largest));
+  return false;
+}
+
 // Copies input to out, then combines `values` (with strides `value_strides`) into the indexed elements, in the order of
 // `index`. If an element is indexed several times, the last value is kept; the order of sums is deterministic.
 template <typename Combine>
 void scatter_into(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& values, SizesView value_strides,
                   Tensor& out) {
-  copy(input, out);
-  if (index.numel() == 0) return;
+  if (index.numel() == 0) return copy(input, out);
   const Tensor where = at_least_1d(index_values(&contiguous_as, index)), to = at_least_1d(out);
   dim = shape_rules::wrap_dim(dim, to.dim());
   check_indexable(dim, to.size(dim), where.numel());
   OutOfRange range(dim, to.size(dim));
+  // Before anything is written: a call that fails leaves its target as it was.
+  if (!are_in_range(where, to.size(dim), range)) range.rethrow();
+  copy(input, out);
   const Sizes around = strides_without_dim(to, dim);
   const StridedLoop<3> loop(where.sizes(), {around, where.strides(), value_strides});
   with_combined<Combine>(out.dtype(), [&]<typename T>(std::type_identity<T>) {

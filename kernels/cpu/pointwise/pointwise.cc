@@ -1,5 +1,6 @@
 #include "kernels/cpu/pointwise/pointwise.h"
 
+#include "engine/dispatch/temporary_outputs.h"
 #include "kernels/cpu/iteration/chain.h"
 
 namespace tt::cpu {
@@ -12,9 +13,16 @@ void compute(Call& call) {
   run_chain({&step, 1}, call.outputs[0]);
 }
 
+// Whether the loop may find a divisor of 0 after it has begun to write.
+bool divides_integers(const Call& call) {
+  return is_integral(call.inferred.compute) && row_of(call.op->id).divisor >= 0;
+}
+
 void pointwise(Call& call) {
   // A result stored in another dtype must first wrap or round to its own dtype.
   const bool converts = call.into && call.outputs[0] && call.outputs[0].dtype() != call.inferred.outputs[0].dtype;
+  if (call.into && divides_integers(call)) [[unlikely]]
+    return run_with_temporary_outputs(call, &compute);
   converts ? run_with_plain_outputs(call, &compute) : run_with_separate_outputs(call, &compute);
 }
 
