@@ -51,4 +51,9 @@ def _is_tracing() -> bool:
     return _get_tracing_state() is not None
 
 
+def is_compiling() -> bool:
+    """Whether the code is being compiled: True in functions that torch.compile captures, otherwise False."""
+    return False
+
+
 set_module("teletensor", TracingState)

@@ -9,7 +9,7 @@ _NAMES = {
     "_backends": "list_backends lookup_backend register_backend",
     "_export": "export",
     "_patches": "patch_dynamo_config",
-    "_stance": "is_compiling set_stance",
+    "_stance": "set_stance",
     "decorators": (
         "allow_in_graph assume_constant_result disable disallow_in_graph error_on_graph_break "
         "forbid_in_graph graph_break is_dynamo_disable_recursive mark_dynamic mark_static "
@@ -17,6 +17,7 @@ _NAMES = {
         "skip_frame substitute_in_graph"
     ),
     "eval_frame": "OptimizedModule explain reset",
+    "external_utils": "is_compiling",
 }
 __getattr__, __dir__ = lazy_attributes(globals(), ("config", "decorators", "eval_frame", "exc", "utils"), _NAMES)
 

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .. import _C, _functions, fx
+from .._tracing_state import is_compiling
 from ..fx.graph_module import GraphModule, LateGraphModule
 from ..nn import Module, dot_product_attention
 from . import (
@@ -67,7 +68,6 @@ from ._source import (
     Source,
     constant,
 )  # fmt: skip
-from ._stance import is_compiling
 from ._steps import NeedsNoRegions, Steps
 from ._symbolic_functions import SYMBOLIC_FUNCTIONS
 from ._symbols import NeedsConstantSizes, NeedsSizes, Symbols

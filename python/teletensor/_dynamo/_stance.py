@@ -99,7 +99,3 @@ class disabled(ContextDecorator):  # noqa: N801 - used like no_grad
         if _thread.disabled == 0:
             _C.add_plain_frames(-1)
 
-
-def is_compiling() -> bool:
-    """Whether the code is being compiled: True in functions that torch.compile captures, otherwise False."""
-    return False

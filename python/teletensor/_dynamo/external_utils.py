@@ -1,5 +1,5 @@
 """torch._dynamo.external_utils: whether code is being compiled."""
 
-from ._stance import is_compiling
+from .._tracing_state import is_compiling
 
 __all__ = ["is_compiling"]

@@ -12,10 +12,11 @@ from typing import Any
 
 from .. import _C
 from .._dynamo._backends import list_backends
-from .._dynamo._stance import is_compiling, set_stance
+from .._dynamo._stance import set_stance
 from .._dynamo.eval_frame import reset
 from .._functions import as_tensor
 from .._lazy import lazy_attributes
+from .._tracing_state import is_compiling
 
 # Imported at their first use: a thread that imports the package does not wait for one that imports a module of it.
 _NAMES = {

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import warnings
+
 from .. import _C
 from .._C import Size, Tensor
 from .._functions import broadcast_shapes
 from .._grad_mode import no_grad
+from .._tracing_state import is_compiling
 from . import constraints
+from ._validation import Check, holds_for, require
 from .utils import lazy_property
 
 __all__ = ["Distribution"]
@@ -15,14 +20,16 @@ __all__ = ["Distribution"]
 class Distribution:
     """A batch of distributions over events; see torch.distributions.Distribution.
 
-    Arguments are checked only if validate_args is True, because the check waits for the engine.
+    Parameters and values are checked unless validate_args is False, which waits for the engine once per constructor, log_prob()
+    or cdf(); not for parameters that are numbers. The default is off with `python -O`, and while code is captured.
     """
 
     has_rsample = False
     has_enumerate_support = False
     arg_constraints: dict = {}
     support = None
-    _validate_args = False
+    _validate_args = __debug__
+    _arguments: dict | None = None  # the parameters as given to the constructor, until it has checked them
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -35,20 +42,29 @@ class Distribution:
         self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
         if validate_args is not None:
             self._validate_args = validate_args
+        elif is_compiling():
+            self._validate_args = False
+        arguments, self._arguments = self._arguments, None
         if self._validate_args:
-            self._check_arguments()
+            self._check_arguments(arguments or {})
 
-    def _check_arguments(self) -> None:
+    def _check_arguments(self, arguments: dict) -> None:
+        """Checks the parameters, except those given as numbers in `arguments` for which the constraints are known to hold."""
+        checks = []
         for name, constraint in self.arg_constraints.items():
             is_lazy = isinstance(getattr(type(self), name, None), lazy_property) and name not in self.__dict__
             if constraints.is_dependent(constraint) or is_lazy:
                 continue
             value = getattr(self, name)
-            if not bool(constraint.check(value).all()):
-                raise ValueError(
-                    f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution {self!r} "
-                    f"to satisfy the constraint {constraint}, but found invalid values:\n{value}"
-                )
+            if not holds_for(constraint, arguments.get(name), value.dtype):
+                checks.append(Check(constraint, value, functools.partial(self._invalid_parameter, name, constraint, value)))
+        require(checks)
+
+    def _invalid_parameter(self, name: str, constraint, value) -> str:
+        return (
+            f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution {self!r} "
+            f"to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
+        )
 
     @property
     def batch_shape(self) -> Size:
@@ -126,7 +142,7 @@ class Distribution:
 
     def _validate_sample(self, value: Tensor) -> None:
         """Checks the shape of a value and that it is in the support, if arguments are to be checked."""
-        if not self._validate_args:
+        if not self._validate_args or ("_validate_args" not in self.__dict__ and is_compiling()):
             return
         if not isinstance(value, Tensor):
             raise ValueError(f"The value argument to log_prob must be a Tensor, got {type(value).__name__}")
@@ -139,12 +155,23 @@ class Distribution:
             raise ValueError(
                 f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {expected}."
             ) from None
-        support = self.support
-        if support is not None and not bool(support.check(value).all()):
-            raise ValueError(
-                f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support "
-                f"({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
+        try:
+            support = self.support
+        except NotImplementedError:
+            warnings.warn(
+                f"{type(self)} does not define `support` to enable sample validation. Please initialize the distribution with "
+                "`validate_args=False` to turn off validation.",
+                stacklevel=3,
             )
+            return
+        if support is not None:
+            require([Check(support, value, functools.partial(self._outside_support, support, value))])
+
+    def _outside_support(self, support, value) -> str:
+        return (
+            f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support "
+            f"({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
+        )
 
     def _copy_for(self, cls: type, instance=None) -> Distribution:
         """The object that `expand` of class `cls` fills in. It has no attributes yet."""
@@ -182,6 +209,8 @@ class _Elementwise(Distribution):
         for name, value in zip(parameters, broadcast_all(*parameters.values())):
             setattr(self, name, value)
         first = getattr(self, next(iter(parameters)))
+        if self._arguments is None:
+            self._arguments = parameters
         Distribution.__init__(self, first.shape, validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):

@@ -69,11 +69,8 @@ class Chi2(Gamma):
     arg_constraints = {"df": constraints.positive}
 
     def __init__(self, df, validate_args=None):
-        (df,) = broadcast_all(df)
-        super().__init__(0.5 * df, _C.torch.full_like(df, 0.5), validate_args=False)
-        if validate_args:
-            self._validate_args = True
-            self._check_arguments()
+        self._arguments = {"df": df}
+        self._set(validate_args, concentration=0.5 * df, rate=0.5)
 
     def expand(self, batch_shape, _instance=None):
         return super().expand(batch_shape, self._copy_for(Chi2, _instance))
@@ -146,6 +143,7 @@ class Beta(ExponentialFamily):
     has_rsample = True
 
     def __init__(self, concentration1, concentration0, validate_args=None):
+        self._arguments = {"concentration1": concentration1, "concentration0": concentration0}
         both = _C.torch.stack(list(broadcast_all(concentration1, concentration0)), -1)
         self._dirichlet = Dirichlet(both, validate_args=False)
         super().__init__(both.shape[:-1], validate_args=validate_args)

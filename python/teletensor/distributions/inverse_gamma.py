@@ -6,6 +6,7 @@ import math
 
 from .. import _C
 from . import constraints
+from ._validation import one_read
 from .gamma import Gamma
 from .transformed_distribution import TransformedDistribution
 from .transforms import PowerTransform
@@ -20,7 +21,9 @@ class InverseGamma(TransformedDistribution):
     support = constraints.positive
     has_rsample = True
 
+    @one_read
     def __init__(self, concentration, rate, validate_args=None):
+        self._arguments = {"concentration": concentration, "rate": rate}
         base = Gamma(concentration, rate, validate_args=validate_args)
         super().__init__(base, PowerTransform(-base.rate.new_ones(())), validate_args=validate_args)
 

@@ -6,6 +6,7 @@ import math
 
 from .. import _C
 from . import constraints
+from ._validation import one_read
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, PowerTransform
 from .uniform import Uniform
@@ -21,7 +22,9 @@ class Kumaraswamy(TransformedDistribution):
     support = constraints.unit_interval
     has_rsample = True
 
+    @one_read
     def __init__(self, concentration1, concentration0, validate_args=None):
+        self._arguments = {"concentration1": concentration1, "concentration0": concentration0}
         self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
         zeros = _C.torch.zeros_like(self.concentration0)
         inverse_cdf = [

@@ -25,6 +25,7 @@ class LKJCholesky(Distribution):
         if dim < 2:
             raise ValueError(f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}.")
         self.dim = dim
+        self._arguments = {"concentration": concentration}
         (self.concentration,) = broadcast_all(concentration)
         super().__init__(self.concentration.shape, (dim, dim), validate_args=validate_args)
         self._beta = self._row_lengths()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import constraints
+from ._validation import one_read
 from .normal import Normal
 from .transformed_distribution import TransformedDistribution
 from .transforms import ExpTransform
@@ -17,7 +18,9 @@ class LogNormal(TransformedDistribution):
     support = constraints.positive
     has_rsample = True
 
+    @one_read
     def __init__(self, loc, scale, validate_args=None):
+        self._arguments = {"loc": loc, "scale": scale}
         super().__init__(Normal(loc, scale, validate_args=validate_args), ExpTransform(), validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import constraints
+from ._validation import one_read
 from .normal import Normal
 from .transformed_distribution import TransformedDistribution
 from .transforms import StickBreakingTransform
@@ -17,7 +18,9 @@ class LogisticNormal(TransformedDistribution):
     support = constraints.simplex
     has_rsample = True
 
+    @one_read
     def __init__(self, loc, scale, validate_args=None):
+        self._arguments = {"loc": loc, "scale": scale}
         base = Normal(loc, scale, validate_args=validate_args)
         base = base if base.batch_shape else base.expand((1,))
         super().__init__(base, StickBreakingTransform(), validate_args=validate_args)

@@ -6,6 +6,7 @@ from .. import _C
 from .._functions import broadcast_shapes
 from .._grad_mode import no_grad
 from . import constraints
+from ._validation import one_read
 from .categorical import Categorical
 from .distribution import Distribution
 
@@ -86,9 +87,11 @@ class MixtureSameFamily(Distribution):
         spread = component.variance + (component.mean - self._pad(self.mean)).square()
         return (self._weights() * spread).sum(-1 - self._event_ndims)
 
+    @one_read
     def cdf(self, x):
         return (self.component_distribution.cdf(self._pad(x)) * self.mixture_distribution.probs).sum(-1)
 
+    @one_read
     def log_prob(self, x):
         self._validate_sample(x)
         logs = self.component_distribution.log_prob(self._pad(x))

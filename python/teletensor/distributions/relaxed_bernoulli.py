@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import _C
 from .._functions import as_tensor
 from . import constraints
+from ._validation import one_read
 from .discrete import _ProbsOrLogits
 from .transformed_distribution import TransformedDistribution
 from .transforms import SigmoidTransform
@@ -52,6 +53,7 @@ class RelaxedBernoulli(TransformedDistribution):
     support = constraints.unit_interval
     has_rsample = True
 
+    @one_read
     def __init__(self, temperature, probs=None, logits=None, validate_args=None):
         base = LogitRelaxedBernoulli(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, SigmoidTransform(), validate_args=validate_args)

@@ -7,6 +7,7 @@ import math
 from .. import _C
 from .._functions import as_tensor
 from . import constraints
+from ._validation import one_read
 from .categorical import Categorical
 from .distribution import Distribution
 from .transformed_distribution import TransformedDistribution
@@ -23,6 +24,7 @@ class ExpRelaxedCategorical(Distribution):
     support = constraints.real_vector  # a superset: the exponentials' sum is 1
     has_rsample = True
 
+    @one_read
     def __init__(self, temperature, probs=None, logits=None, validate_args=None):
         self._categorical, self.temperature = Categorical(probs, logits, validate_args=validate_args), temperature
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
@@ -57,6 +59,7 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     support = constraints.simplex
     has_rsample = True
 
+    @one_read
     def __init__(self, temperature, probs=None, logits=None, validate_args=None):
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .._C import Size
 from .._grad_mode import no_grad
 from . import constraints
+from ._validation import one_read
 from .distribution import Distribution
 from .independent import Independent
 from .transforms import ComposeTransform, Transform
@@ -78,6 +79,7 @@ class TransformedDistribution(Distribution):
     def rsample(self, sample_shape=()):
         return self._transform(self.base_dist.rsample(sample_shape))
 
+    @one_read
     def log_prob(self, value):
         self._validate_sample(value)
         total, y, event_dim = 0.0, value, len(self.event_shape)
@@ -94,6 +96,7 @@ class TransformedDistribution(Distribution):
         sign = ComposeTransform(self.transforms).sign
         return value if isinstance(sign, int) and sign == 1 else sign * (value - 0.5) + 0.5
 
+    @one_read
     def cdf(self, value):
         for transform in reversed(self.transforms):
             value = transform.inv(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from . import constraints
+from ._validation import Check, require
 from .distribution import _Elementwise
 
 __all__ = ["Uniform"]
@@ -21,8 +22,8 @@ class Uniform(_Elementwise):
 
     def __init__(self, low, high, validate_args=None):
         self._set(validate_args, low=low, high=high)
-        if self._validate_args and not bool((self.low < self.high).all()):
-            raise ValueError("Uniform is not defined when low>= high")
+        if self._validate_args and not (type(low) is type(high) is float and low + 1e-6 * abs(low) < high):
+            require([Check(None, self.low < self.high, lambda: "Uniform is not defined when low>= high")])
 
     support = constraints.dependent_property(
         lambda self: constraints.interval(self.low, self.high), is_discrete=False, event_dim=0

@@ -1,12 +1,28 @@
 """Errors, registries, caches, and the rules by which divergences are found."""
 
 import pickle
+import re
 
 import numpy as np
 import pytest
 
 # expression in terms of `D` and `t` (torch), the error's type, a part of its message
 ERRORS = [
+    ("D.Normal(0, -1)", ValueError, r"Expected parameter scale \(Tensor of shape \(\)\) of distribution Normal\(loc: 0.0, scale: -1.0\) "
+     r"to satisfy the constraint GreaterThan\(lower_bound=0.0\), but found invalid values:\n-1.0"),
+    ("D.Normal(t.tensor([0.0, float('nan'), 0.0]), t.ones(3))", ValueError, r"parameter loc \(Tensor of shape \(3,\)\).* constraint Real\(\)"),
+    ("D.Normal(0.0, 1e-60)", ValueError, "parameter scale"),
+    ("D.LogNormal(0.0, -1.0)", ValueError, "parameter scale"),
+    ("D.Chi2(-1.0)", ValueError, "parameter df"),
+    ("D.Beta(t.ones(2), t.tensor([1.0, -1.0]))", ValueError, "parameter concentration0"),
+    ("D.Uniform(1.0, 0.0)", ValueError, "low>= high"),
+    ("D.Categorical(t.tensor([-1.0, 2.0]))", ValueError, "parameter probs"),
+    ("D.Exponential(0.2).log_prob(t.tensor(-1.5))", ValueError, r"Expected value argument \(Tensor of shape \(\)\) to be within the "
+     r"support \(GreaterThanEq\(lower_bound=0.0\)\) of the distribution Exponential"),
+    ("D.LogNormal(0.0, 1.0).log_prob(t.tensor(-1.0))", ValueError, r"support \(GreaterThan\(lower_bound=0.0\)\)"),
+    ("D.Binomial(3, t.tensor(0.5)).log_prob(t.tensor([1.0, 4.0]))", ValueError, "within the support"),
+    ("D.Independent(D.Gamma(t.ones(2), t.ones(2)), 1).log_prob(-t.ones(2))", ValueError, "within the support"),
+    ("t.func.vmap(lambda s: D.Normal(0.0, s).log_prob(t.tensor(0.0)))(t.tensor([1.0, -1.0]))", ValueError, "parameter scale"),
     ("D.ContinuousBernoulli(t.tensor(1.5), validate_args=True)", ValueError, "to satisfy the constraint"),
     ("D.ContinuousBernoulli()", ValueError, "Either `probs` or `logits`"),
     ("D.FisherSnedecor(-1.0, 2.0, validate_args=True)", ValueError, "parameter df1"),
@@ -173,3 +189,67 @@ def test_copies_set_whether_arguments_are_checked_last(torch):
     copy = Forwarding(base, 1, validate_args=False).expand((4,))
     assert copy.batch_shape == (4,) and copy._validate_args is False and copy.base_dist is not base
     assert D.Dirichlet(torch.ones(3), validate_args=True).expand((2,))._validate_args is True
+
+
+# Expressions of a distribution with parameter tensors, which are one read to check, and with numbers, which are none.
+READS = [
+    ("D.Normal({0}, {0})", "0.5"), ("D.LogNormal({0}, {0})", "0.5"), ("D.Uniform(0.0, {0})", "0.5"), ("D.Beta({0}, {0})", "0.5"),
+    ("D.Chi2({0})", "0.5"), ("D.InverseGamma({0}, {0})", "0.5"), ("D.Bernoulli({0})", "0.5"), ("D.HalfCauchy({0})", "0.5"),
+    ("D.Kumaraswamy({0}, {0})", None), ("D.MultivariateNormal({0}, t.eye(3))", None), ("D.RelaxedBernoulli({0}, {0})", None),
+    ("D.RelaxedOneHotCategorical({0}, {0})", None), ("D.LogisticNormal({0}, {0})", None), ("D.Multinomial(2, {0})", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("expression", "number"), READS, ids=[row[0] for row in READS])
+def test_checks_of_one_call_are_one_read(torch, expression, number):
+    def reads() -> int:
+        found = re.match(r"waited for (\d+) round trip", torch.sync_report())
+        return int(found[1]) if found else 0
+
+    names = {"D": torch.distributions, "t": torch, "v": torch.full((3,), 0.5)}
+    start = reads()
+    d = eval(expression.format("v"), names)
+    assert reads() == start + 1
+    value = d.sample()
+    torch.synchronize()
+    start = reads()
+    d.log_prob(value)
+    assert reads() == start + 1
+    if number is not None:
+        start = reads()
+        eval(expression.format(number), names)
+        assert reads() == start
+
+
+def test_captured_functions_are_not_validated_by_default(torch):
+    """As in PyTorch, and the default of the other functions remains."""
+    Normal = torch.distributions.Normal
+
+    def density(scale):
+        return Normal(torch.zeros(3), scale).log_prob(torch.zeros(3))
+
+    assert torch.compile(density, fullgraph=True)(-torch.ones(3)).isnan().all()
+    assert torch.fx.experimental.proxy_tensor.make_fx(density)(torch.ones(3))(-torch.ones(3)).isnan().all()
+    with pytest.raises(ValueError, match="parameter scale"):
+        density(-torch.ones(3))
+    with pytest.raises(ValueError, match="parameter scale"):
+        torch.compile(lambda s: Normal(0.0, s, validate_args=True).mean + 1)(-torch.ones(3))
+
+
+def test_the_default_can_be_changed(torch):
+    D = torch.distributions
+    D.Distribution.set_default_validate_args(False)
+    try:
+        assert D.Normal(0.0, -1.0).log_prob(torch.tensor(0.0)).isnan()
+    finally:
+        D.Distribution.set_default_validate_args(True)
+
+
+def test_a_distribution_without_a_support_warns(torch):
+    class Unknown(torch.distributions.Distribution):
+        @property
+        def support(self):
+            raise NotImplementedError
+
+    with pytest.warns(UserWarning, match="does not define `support`"):
+        Unknown()._validate_sample(torch.tensor(0.0))
