@@ -133,7 +133,7 @@ def _in_projection(query, key, value, weights, biases) -> list[Tensor]:
 
 def _split_heads(t: Tensor, batch: int, heads: int) -> Tensor:
     """Rearranges (L, N, heads * d) to (N, heads, L, d)."""
-    return t.reshape(t.shape[0], batch, heads, -1).permute(1, 2, 0, 3)
+    return t.reshape(t.shape[0], batch, heads, t.shape[-1] // heads).permute(1, 2, 0, 3)
 
 
 def multi_head_attention_forward(
@@ -233,7 +233,7 @@ def _head_masks(attn_mask, key_padding_mask, dtype, num_heads: int, added: int) 
     attn_mask = _canonical_mask(attn_mask, dtype, "attn_mask")
     padding = _canonical_mask(key_padding_mask, dtype, "key_padding_mask")
     if attn_mask is not None and attn_mask.dim() == 3:
-        attn_mask = attn_mask.unflatten(0, (-1, num_heads)) if attn_mask.shape[0] > 1 else attn_mask
+        attn_mask = attn_mask.unflatten(0, (-1, num_heads)) if attn_mask.shape[0] != 1 else attn_mask
     if padding is not None:
         padding = padding[:, None, None, :]
     mask = attn_mask if padding is None else padding if attn_mask is None else attn_mask + padding
