@@ -37,65 +37,82 @@ def _as_real_array(t: Tensor):
     return array.view("float64" if array.itemsize == 16 else "float32").copy() if array.dtype.kind == "c" else array.copy()
 
 
-def _numerical(func, inputs, which: int, eps: float):
-    """Returns d outputs / d inputs[which]: one array per output, of size (input elements, output elements)."""
+def _numerical(func, inputs, which: int, eps: float, directions) -> list:
+    """Returns the differences of the outputs along each direction: one array per output, of size (directions, output elements).
+
+    The input itself is changed, and restored: functions may reach it in another way than by their arguments.
+    """
     import numpy as np
 
-    is_complex = inputs[which].dtype.is_complex
-    base = inputs[which].detach().cpu().numpy().astype("complex128" if is_complex else "float64")
-    shape, base = base.shape, np.ascontiguousarray(base).ravel().view("float64")
-    changed = []
-    for i in range(base.size):
-        for sign in (1, -1):
-            moved = base.copy()
-            moved[i] += sign * eps
-            changed.append((moved.view("complex128") if is_complex else moved).reshape(shape))
-    values = []
-    for moved in changed:
-        replaced = list(inputs)
-        replaced[which] = _C.tensor(moved, dtype=inputs[which].dtype, device=inputs[which].device, requires_grad=True)
-        with_values = [_as_real_array(o) for o in _outputs(func, replaced)]
-        values.append(with_values)
-    count = len(_outputs(func, inputs))
-    return [
-        np.array([(values[2 * i][k] - values[2 * i + 1][k]) / (2 * eps) for i in range(base.size)]) for k in range(count)
-    ]
+    x = inputs[which]
+    original, data = x.detach().clone(), x.data
+    kind = "complex128" if x.dtype.is_complex else "float64"
+    base = np.ascontiguousarray(original.cpu().numpy().astype(kind)).reshape(-1).view("float64")
+    rows = []
+    try:
+        for direction in directions:
+            values = []
+            for step in (eps, -eps):
+                moved = (base + step * direction).view(kind).reshape(tuple(x.shape))
+                data.copy_(_C.tensor(moved, dtype=x.dtype, device=x.device))
+                values.append([_as_real_array(o) for o in _outputs(func, inputs)])
+            rows.append([(above - below) / (2 * eps) for above, below in zip(*values)])
+    finally:
+        data.copy_(original)
+    return [np.array(row) for row in zip(*rows)] if rows else [np.zeros((0, 0)) for _ in _outputs(func, inputs)]
 
 
-def _forward(func, inputs, which: int) -> list:
+def _forward(func, inputs, which: int, directions) -> list:
     """The same by forward mode."""
     import numpy as np
 
     from ..func.forward import jvp  # imports much, for a check that few use
 
-    x, rows = inputs[which].detach(), []
-    for j, unit in _units(x):
-        tangent = _C.torch.zeros_like(x)
-        tangent.view(-1)[j] = unit
-        rows.append([_as_real_array(t) for t in jvp(_of_input(func, inputs, which), (x,), (tangent,))[1]])
+    x = inputs[which].detach()
+    tangents = [_from_real(direction, x) for direction in directions]
+    rows = [[_as_real_array(t) for t in jvp(_of_input(func, inputs, which), (x,), (tangent,))[1]] for tangent in tangents]
     return [np.array(row) for row in zip(*rows)]
 
 
-def _backward(output: Tensor, x: Tensor, check_dtype: bool):
-    """The same for one output, by backward passes."""
+def _backward(output: Tensor, x: Tensor, check_dtype: bool, seeds):
+    """The gradients of the seeds, which have the output's real numbers, as an array of size (input elements, seeds)."""
     import numpy as np
 
-    flat, columns = output.reshape(-1), []
+    columns = []
     rows = x.numel() * (2 if x.dtype.is_complex else 1)
-    for j, unit in _units(output):
+    for seed in seeds:
         found = None
         if output.requires_grad:
-            seed = _C.tensor(unit, dtype=output.dtype, device=output.device)
-            found = grad(flat[j], [x], seed, retain_graph=True, allow_unused=True)[0]
+            found = grad(output, [x], _from_real(seed, output), retain_graph=True, allow_unused=True)[0]
         if check_dtype and found is not None and found.dtype != x.dtype:
             raise GradcheckError(f"Gradient has dtype mismatch: expected {x.dtype}, got {found.dtype}")
         columns.append(np.zeros(rows) if found is None else _as_real_array(found))
     return np.array(columns).T.reshape(rows, len(columns))
 
 
-def _units(t: Tensor) -> Iterator[tuple[int, complex]]:
-    """Each element's number, with one and, if it is complex, with i."""
-    return ((j, unit) for j in range(t.numel()) for unit in ((1.0, 1.0j) if t.dtype.is_complex else (1.0,)))
+def _from_real(numbers, like: Tensor) -> Tensor:
+    """The inverse of _as_real_array()."""
+    values = numbers.astype("float64").view("complex128" if like.dtype.is_complex else "float64")
+    return _C.tensor(values.reshape(tuple(like.shape)), dtype=like.dtype, device=like.device)
+
+
+def _basis(t: Tensor) -> Iterator:
+    """The unit vectors of the tensor's real numbers."""
+    import numpy as np
+
+    size = t.numel() * (2 if t.dtype.is_complex else 1)
+    for i in range(size):
+        unit = np.zeros(size)
+        unit[i] = 1
+        yield unit
+
+
+def _projection(t: Tensor, seed: int):
+    """A positive vector of length 1 with an element for each of the tensor's real numbers, the same in each call."""
+    import numpy as np
+
+    vector = np.random.default_rng(seed).random(t.numel() * (2 if t.dtype.is_complex else 1))
+    return vector / max(np.linalg.norm(vector), 1e-300)
 
 
 def _of_input(func, inputs, which: int):
@@ -159,7 +176,7 @@ def gradcheck(
 ) -> bool:  # fmt: skip
     """Whether the gradients of func at the (float64) inputs agree with finite differences. Waits for the engine.
 
-    ``fast_mode`` compares whole Jacobians, too. Two passes may differ by 1e-9 of the largest gradient and ``nondet_tol``.
+    ``fast_mode`` compares v^T J u with random u and v instead of each element of the Jacobian J. Two passes may differ by 1e-9 of the largest gradient and ``nondet_tol``.
     ``check_undefined_grad`` has no effect: a pass calls no formula of the engine without a gradient.
 
     Raises:
@@ -182,25 +199,38 @@ def gradcheck(
     differentiable = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
     if not differentiable:
         raise ValueError("gradcheck expects at least one input tensor to require gradient")
+    for i in differentiable:
+        if any(stride == 0 and size > 1 for stride, size in zip(inputs[i].stride(), inputs[i].shape)):
+            raise RuntimeError(
+                f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping to be able to "
+                "compute the numerical gradients correctly. You should call .contiguous on the input before passing it to gradcheck."
+            )
     outputs = _outputs(func, inputs)
     try:
         for i in differentiable:
-            numerical = _numerical(func, inputs, i, eps)
-            forward = _forward(func, inputs, i) if check_forward_ad else []
+            along = [_projection(inputs[i], 2 * i)] if fast_mode else list(_basis(inputs[i]))
+            numerical = _numerical(func, inputs, i, eps, along)
+            forward = _forward(func, inputs, i, along) if check_forward_ad else []
             if check_batched_forward_grad:
                 _check_batched_forward(func, inputs, i)
             for k, output in enumerate(outputs):
                 place = f"for output {k} with respect to input {i}"
+                expected, tolerance = numerical[k], atol
+                if fast_mode:
+                    weights = _projection(output, 2 * k + 1)
+                    expected, place = expected @ weights, place + " (projected, fast_mode)"
+                    tolerance = atol * along[0].sum() * weights.sum()
                 if check_backward_ad:
-                    found = _backward(output, inputs[i], check_grad_dtypes)
-                    _compare(f"Jacobian mismatch {place}", numerical[k].reshape(found.shape), found, atol, rtol)
+                    found = _backward(output, inputs[i], check_grad_dtypes, [weights] if fast_mode else _basis(output))
+                    found = along[0] @ found if fast_mode else found
+                    _compare(f"Jacobian mismatch {place}", expected.reshape(found.shape), found, tolerance, rtol)
                 if check_backward_ad and output.requires_grad:
                     _check_repeated(output, inputs[i], nondet_tol)
                 if check_batched_grad and output.requires_grad:
                     _check_batched(output, inputs[i], place)
                 if forward:
-                    found = forward[k].reshape(numerical[k].shape)
-                    _compare(f"Jacobian computed with forward mode mismatch {place}", numerical[k], found, atol, rtol)
+                    found = (forward[k] @ weights if fast_mode else forward[k]).reshape(expected.shape)
+                    _compare(f"Jacobian computed with forward mode mismatch {place}", expected, found, tolerance, rtol)
     except GradcheckError:
         if raise_exception:
             raise

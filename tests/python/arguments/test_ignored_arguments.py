@@ -347,7 +347,7 @@ def test_contexts_of_a_checkpoint(torch):
 # Arguments that choose how something is computed or stored, not the result.
 HINTS = {
     "assume_unique", "chunk_size", "check_undefined_grad", "check_grad_dtypes", "cudnn_enabled", "debug",
-    "determinism_check", "enable_nested_tensor", "fast_mode", "foreach", "mask_check", "masked", "memory_format",
+    "determinism_check", "enable_nested_tensor", "foreach", "mask_check", "masked", "memory_format",
     "non_blocking", "nondet_tol", "num_warmup_iters", "sorted", "sparse", "vectorize",
 }  # fmt: skip
 

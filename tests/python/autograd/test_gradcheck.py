@@ -110,3 +110,43 @@ def test_functions_receive_inputs_that_require_grad():
     x = torch.tensor([0.5, 2.0], dtype=torch.float64, requires_grad=True)
     for function in (with_hook, derivative):
         assert gradcheck(function, (x,)) and gradgradcheck(function, (x,))
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_inputs_are_changed_where_functions_find_them(fast_mode):
+    """Parameters reach a module without its arguments, and have their values again afterwards."""
+    module = torch.nn.Linear(3, 2, dtype=torch.float64)
+    x, before = leaf(2, 3), module.weight.clone()
+    assert gradcheck(lambda x, *_: module(x), (x, *module.parameters()), fast_mode=fast_mode)
+    assert gradgradcheck(lambda x, *_: module(x).tanh(), (x, *module.parameters()), fast_mode=fast_mode)
+    assert module.weight.equal(before)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+def test_fast_mode_compares_one_projection(dtype):
+    """Two calls for the differences whatever the size, one for the gradient; a wrong gradient is found."""
+    calls = []
+
+    def sine(x):
+        calls.append(x)
+        return x.sin()
+
+    class Wrong(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 3
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    x = leaf(30, 20, dtype=dtype)
+    assert gradcheck(sine, (x,), fast_mode=True) and len(calls) == 3
+    assert gradcheck(lambda x: (x * x.conj(), x.sum()), (x,), fast_mode=True, **EVERYTHING)
+    with pytest.raises(RuntimeError, match="fast_mode"):
+        gradcheck(Wrong.apply, (x,), fast_mode=True)
+
+
+def test_inputs_with_shared_elements_are_refused():
+    with pytest.raises(RuntimeError, match="stride 0"):
+        gradcheck(lambda x: x * 2, (torch.ones(1, dtype=torch.float64).expand(3).requires_grad_(),))
