@@ -17,6 +17,7 @@ class ComponentTensor(Tensor):
     methods that convert gradients.
     """
 
+    _has_own_layout = True
     _elements: Tensor  # the component with all elements, which has the gradient history
     _handlers: dict[str, Callable[[list, list | None], Any]]  # by the name of the engine's operator: (arguments, into) -> result
 

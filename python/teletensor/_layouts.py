@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from ._lazy import set_module
@@ -63,3 +65,18 @@ def keep_channels_last(result: Any, input: Any) -> Any:
 
 
 set_module("teletensor", layout, memory_format)
+
+
+def by_layout(function: Callable) -> Callable:
+    """Decorator of a method of Tensor that classes of other layouts override: Tensor.values(x) is x.values() there.
+
+    These classes set `_has_own_layout`.
+    """
+
+    @functools.wraps(function)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if getattr(type(self), "_has_own_layout", False) and (own := getattr(type(self), function.__name__)) is not method:
+            return own(self, *args, **kwargs)
+        return function(self, *args, **kwargs)
+
+    return method

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable
 from . import _C, _address, _dlpack, _storage
 from ._by_value import reduce_tensor
 from ._C import Tensor
-from ._layouts import strided
+from ._layouts import by_layout, strided
 from ._ops.shape import empty_strided
 from ._options import check_flags, check_layout, check_memory_format
 from ._pending_array import PendingArray
@@ -328,6 +328,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
 
 
 @_method
+@by_layout
 def detach_(self: Tensor) -> Tensor:
     """Detaches the tensor from its graph, in place. It keeps its gradient."""
     grad = self.grad if self.is_leaf or self.retains_grad else None
@@ -344,6 +345,7 @@ def _is_view(self: Tensor) -> bool:
 
 
 @_method
+@by_layout
 def retain_grad(self: Tensor) -> None:
     """Makes backward passes store ``.grad`` for this tensor although it is not a leaf."""
     _C.retain_grad(self)

@@ -14,6 +14,7 @@ from typing import Callable
 from .. import _C
 from .._C import Tensor
 from .._grad_mode import enable_grad
+from .._layouts import by_layout
 from .._options import check_kind, check_memory_format, check_optional_flags
 from .._storage import UntypedStorage, contiguous_strides, is_storage, tensor_of
 from .._tensor_types import check_legacy_device, shared
@@ -278,6 +279,7 @@ def _typed_storage(self: Tensor):
 
 
 @_method
+@by_layout
 def to_dense(self: Tensor, dtype=None, *, masked_grad: bool | None = None) -> Tensor:
     """Returns the tensor itself: every tensor is dense. ``masked_grad`` applies to sparse tensors only."""
     check_optional_flags("to_dense", masked_grad=masked_grad)

@@ -10,7 +10,7 @@ from typing import Any, Callable
 
 from .. import _C, storage
 from .._C import Tensor
-from .._layouts import strided
+from .._layouts import by_layout, strided
 from .._options import check_kind
 
 _METHODS: dict[str, Any] = {}
@@ -179,18 +179,21 @@ def _sparse() -> Any:
 
 
 @_method
+@by_layout
 def dense_dim(self: Tensor) -> int:
     """The number of dense dimensions: all."""
     return self.dim()
 
 
 @_method
+@by_layout
 def sparse_dim(self: Tensor) -> int:
     """Returns 0."""
     return 0
 
 
 @_method
+@by_layout
 def dequantize(self: Tensor) -> Tensor:
     """The values as float32."""
     return self.to(_C.float32)
@@ -201,7 +204,7 @@ def _only_of(name: str, layout: str) -> Callable:
         raise RuntimeError(f"{name} expected {layout} tensor layout but got Strided")
 
     method.__name__, method.__doc__ = name, f"Raises RuntimeError, as PyTorch does for tensors that are not {layout}."
-    return method
+    return by_layout(method)
 
 
 def _only_quantized(name: str) -> Callable:
@@ -210,7 +213,7 @@ def _only_quantized(name: str) -> Callable:
         raise NotImplementedError(f"Could not run 'aten::{name}' with arguments from the 'CPU' backend: {found}")
 
     method.__name__, method.__doc__ = name, "For quantized tensors; raises NotImplementedError for others."
-    return method
+    return by_layout(method)
 
 
 for _name, _layout in {

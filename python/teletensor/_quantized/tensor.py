@@ -32,6 +32,7 @@ class QuantizedTensor(Tensor):
     """
 
     __torch_function__ = _C._disabled_torch_function_impl
+    _has_own_layout = True
     _ints: Tensor
     _quantizer: Quantizer
 

@@ -72,3 +72,20 @@ def test_strided_integers_do_not_receive_sparse_floats(torch):
     for name in ("add_", "sub_", "mul_"):
         with pytest.raises(RuntimeError, match="Can't convert result type torch.float32 to output torch.int64"):
             getattr(torch.tensor([1, 2]), name)(s)
+
+
+@pytest.mark.parametrize(("convert", "names"), [
+    ("to_sparse", "indices values coalesce is_coalesced to_dense sparse_dim dense_dim"),
+    ("to_sparse_csr", "crow_indices col_indices values to_dense sparse_dim dense_dim"),
+    ("to_sparse_csc", "ccol_indices row_indices values to_dense sparse_dim dense_dim"),
+])  # fmt: skip
+def test_methods_of_the_base_class(torch, convert, names):
+    tensor = getattr(dense(torch), convert)()
+    for name in names.split():
+        by_class, own = getattr(torch.Tensor, name)(tensor), getattr(tensor, name)()
+        if isinstance(own, torch.Tensor):
+            assert type(by_class) is type(own) and by_class.to_dense().equal(own.to_dense())
+        else:
+            assert by_class == own
+    with pytest.raises(RuntimeError, match="expected sparse row compressed tensor layout but got Strided"):
+        torch.Tensor.crow_indices(torch.ones(2))
