@@ -33,7 +33,7 @@ _ON_NUMBERS = (
 _AVERAGING = "mean avg_pool2d avg_pool3d adaptive_avg_pool2d adaptive_avg_pool3d".split()
 _COMPARING = "eq ne lt le gt ge".split()
 # Those of moving operators that are allowed with a scale per channel.
-_PER_CHANNEL = frozenset("view reshape detach alias contiguous clone select squeeze unsqueeze".split())
+_PER_CHANNEL = frozenset("view reshape detach alias contiguous clone select squeeze squeeze_dim unsqueeze".split())
 # Those of them that take parts along a dimension ``dim``: of the scales and zero points, too, if the dimension has them.
 _PARTS = frozenset("slice narrow split split_with_sizes chunk tensor_split unbind".split())
 _TRANSPOSING = frozenset("permute transpose t movedim as_strided".split())
@@ -79,6 +79,22 @@ def _result(result: Any, quantizer: Quantizer) -> Any:
     return wrapped(result, quantizer)
 
 
+def _moved_axis(name: str, tensor: QuantizedTensor, arguments: list) -> int | None:
+    """The dimension of the channels in the result of an operator that adds or removes dimensions; None of another one."""
+    axis: int = tensor._quantizer.axis  # type: ignore[assignment]
+    if name == "select":
+        return axis - (arguments[1] % tensor.dim() < axis)
+    if name == "unsqueeze":
+        return axis + (arguments[1] % (tensor.dim() + 1) <= axis)
+    if name not in ("squeeze", "squeeze_dim"):
+        return None
+    given = arguments[1] if name == "squeeze_dim" else range(tensor.dim())
+    dims = {d % tensor.dim() for d in ([given] if isinstance(given, int) else given) if tensor.shape[d] == 1}
+    if axis in dims:
+        raise RuntimeError("Squeeze is only possible on non-axis dimension for Per-Channel Quantized Tensors.")
+    return axis - sum(d < axis for d in dims)
+
+
 def _of_channels(name: str, tensor: QuantizedTensor, arguments: list) -> Any:
     """A moving operator on a tensor with a scale per channel, if the result's scales are known."""
     quantizer = tensor._quantizer
@@ -94,12 +110,10 @@ def _of_channels(name: str, tensor: QuantizedTensor, arguments: list) -> Any:
         chosen = arguments[2]
         one = Quantizer(quantizer.dtype, quantizer.scale[chosen], quantizer.zero_point[chosen])  # type: ignore[index]
         return wrapped(result, one)
-    if name == "select":
-        axis -= arguments[1] % tensor.dim() < axis
-    before = tensor.shape[:axis].numel() if name != "select" else None
-    places = [axis] if before is None else [
-        d for d, size in enumerate(result.shape) if size == channels and result.shape[:d].numel() == before
-    ]  # fmt: skip
+    if (moved := _moved_axis(name, tensor, arguments)) is not None:
+        return wrapped(result, replace(quantizer, axis=moved))
+    before = tensor.shape[:axis].numel()
+    places = [d for d, size in enumerate(result.shape) if size == channels and result.shape[:d].numel() == before]
     if not places:
         raise RuntimeError(f"length of scales must equal to channel, expected {list(result.shape)} got, {channels}")
     return wrapped(result, replace(quantizer, axis=axis if axis in places else places[0]))

@@ -430,3 +430,26 @@ def test_parts_of_tensors_with_a_scale_per_channel_have_its_scales(torch):
     for code, part in parts.items():
         assert torch.equal(part.dequantize(), eval(code, {"q": numbers})), code
     assert q[:, 1:].q_per_channel_zero_points().tolist() == [10, 5] and q.unbind(0)[1].q_per_channel_axis() == 0
+
+
+# An expression of p, with a scale per entry of dimension 1, and one with a single channel; the channels' dimension, or an error.
+AXES = [
+    ("p.unsqueeze(0)", 2), ("p.unsqueeze(1)", 2), ("p.unsqueeze(2)", 1), ("p.unsqueeze(-1)", 1), ("p.unsqueeze(0).squeeze(0)", 1),
+    ("p.unsqueeze(0).unsqueeze(0).squeeze()", 1), ("p.unsqueeze(2).squeeze(2)", 1), ("p[0]", 0), ("p.select(0, 1)", 0),
+    ("one.unsqueeze(0)", 1), ("one.unsqueeze(1)", 0), ("one.unsqueeze(0).squeeze(0)", 0), ("one[:, 0]", 0), ("one.squeeze(0)", "non-axis"),
+    ("one.squeeze()", "non-axis"), ("torch.Tensor.unsqueeze(p, 0)", 2), ("p.view(1, 2, 3)", 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("expression", "axis"), AXES)
+def test_dimension_of_the_channels(torch, expression, axis):
+    p = torch.quantize_per_channel(torch.ones(2, 3), torch.tensor([0.1, 0.2, 0.3]), torch.zeros(3, dtype=torch.int64), 1, torch.qint8)
+    one = torch.quantize_per_channel(torch.ones(1, 3), torch.tensor([0.1]), torch.zeros(1, dtype=torch.int64), 0, torch.qint8)
+    names = {"torch": torch, "p": p, "one": one}
+    if isinstance(axis, str):
+        with pytest.raises(RuntimeError, match=axis):
+            eval(expression, names)
+        return
+    result = eval(expression, names)
+    assert result.q_per_channel_axis() == torch.Tensor.q_per_channel_axis(result) == axis
+    assert result.dequantize().shape[axis] == result.q_per_channel_scales().numel()
