@@ -347,14 +347,16 @@ def _apply_function(level: ForwardLevel, function: type[Function], args: tuple, 
     if any(isinstance(p, Transformed) for p in primals):
         results, ctx = function.apply(*primals), FunctionCtx(function.__name__)
         ctx.needs_input_grad = tuple(isinstance(p, Tensor) and p.requires_grad for p in primals)
+        marked = results
         if function.setup_context is None:
             with no_grad():
-                function.forward(ctx, *primals)  # for what it saves
+                marked = function.forward(ctx, *primals)  # for what it saves and marks
         else:
             function.setup_context(ctx, primals, results)
         ctx._finish_forward()
     else:
         results, ctx = function._applied(primals)
+        marked = results
     tangents = [level.unpack(a)[1] for a in args]
     if ctx._materialize:
         tangents = [
@@ -370,6 +372,13 @@ def _apply_function(level: ForwardLevel, function: type[Function], args: tuple, 
         raise RuntimeError(
             f"{function.__name__}.jvp returned an incorrect number of forward gradients (expected {len(outputs)}, got {len(derivatives)})"
         )
+    marked = list(marked) if many else [marked]
+    for i, (output, tangent) in enumerate(zip(marked, derivatives)):
+        if tangent is not None and isinstance(output, Tensor) and not function._is_differentiable(ctx, output):
+            raise RuntimeError(
+                f"Function's jvp returned a gradient at position {i}, but  the corresponding forward output is not a differentiable "
+                "Tensor.You should return None at that position instead."
+            )
     made = [_with_derivative(level, function, args, primals, o, t) for o, t in zip(outputs, derivatives)]
     return tuple(made) if many else made[0]
 

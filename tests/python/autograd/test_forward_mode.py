@@ -490,3 +490,29 @@ def test_autograd_functional(torch, func, x, t):
     close(torch, torch.autograd.grad(functional.jvp(torch.sin, w, t, create_graph=True)[1].sum(), w)[0], -x.sin() * t)
     with pytest.raises(RuntimeError, match="not supported together"):
         functional.jacobian(torch.sin, x, strict=True, vectorize=True, strategy="forward-mode")
+
+
+def test_tangents_of_results_without_a_derivative_are_refused(torch):
+    """As in PyTorch: of outputs that were marked, and of integers."""
+
+    class Marked(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y, constant, rounded = x * 2, x * 3, x.long()
+            ctx.mark_non_differentiable(constant)
+            ctx.place = forbidden
+            return y, constant, rounded
+
+        @staticmethod
+        def jvp(ctx, t):
+            return t * 2, t * 3 if ctx.place == 1 else None, t if ctx.place == 2 else None
+
+    for forbidden in (0, 1, 2):
+        with torch.autograd.forward_ad.dual_level():
+            x = torch.autograd.forward_ad.make_dual(torch.ones(2), torch.ones(2))
+            if forbidden:
+                with pytest.raises(RuntimeError, match=f"jvp returned a gradient at position {forbidden}, but"):
+                    Marked.apply(x)
+            else:
+                tangents = [torch.autograd.forward_ad.unpack_dual(r).tangent for r in Marked.apply(x)]
+                assert tangents[0].tolist() == [2, 2] and tangents[1:] == [None, None]
