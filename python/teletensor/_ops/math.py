@@ -125,7 +125,7 @@ def positive(input: Tensor) -> Tensor:
 
 
 
-globals().update(out_variants(globals(), ("histogram",), exact=("isin",)))
+globals().update(out_variants(globals(), (), exact=("histogram", "isin")))
 for _name in ("histogram", "positive"):
     setattr(Tensor, _name, globals()[_name])
 Tensor.mvlgamma_ = inplace_variant("mvlgamma")

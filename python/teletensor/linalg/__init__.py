@@ -25,14 +25,12 @@ globals().update(
     out_variants(
         globals(),
         (
-            "cholesky_ex", "cond", "eig", "eigh", "eigvals", "householder_product", "inv_ex", "ldl_factor", "ldl_factor_ex", "lstsq", "lu",
-            "lu_factor",
-            "lu_factor_ex", "matrix_power", "matrix_rank", "pinv", "qr", "slogdet", "solve_ex", "svd", "tensorinv",
-            "tensorsolve",
+            "cond", "eig", "eigvals", "householder_product", "lstsq", "matrix_power", "matrix_rank", "pinv", "tensorinv", "tensorsolve",
         ),
         exact=(
-            "cholesky", "cross", "det", "eigvalsh", "inv", "ldl_solve", "lu_solve", "matrix_norm", "multi_dot", "norm", "solve",
-            "solve_triangular", "svdvals", "vecdot", "vector_norm",
+            "cholesky", "cholesky_ex", "cross", "det", "eigh", "eigvalsh", "inv", "inv_ex", "ldl_factor", "ldl_factor_ex", "ldl_solve",
+            "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matrix_norm", "multi_dot", "norm", "qr", "slogdet", "solve", "solve_ex",
+            "solve_triangular", "svd", "svdvals", "vecdot", "vector_norm",
         ),
     )
 )  # fmt: skip

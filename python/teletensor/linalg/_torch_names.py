@@ -73,7 +73,7 @@ def _lu(A: Tensor, pivot: bool, get_infos: bool) -> tuple[Tensor, ...]:
     return factors if get_infos else factors[:2]
 
 
-_lu_into = out_variants({"lu": _lu}, ("lu",))["lu"]
+_lu_into = exact_out_variant(_lu)
 
 
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out=None) -> tuple[Tensor, ...]:
@@ -90,10 +90,9 @@ globals().update(
     out_variants(
         globals(),
         (
-            "cholesky", "cholesky_inverse", "cholesky_solve", "geqrf", "inverse", "lu_solve", "lu_unpack", "orgqr", "ormqr",
-            "pinverse", "qr", "slogdet", "svd", "triangular_solve",
+            "cholesky", "cholesky_inverse", "cholesky_solve", "geqrf", "orgqr", "ormqr", "pinverse",
         ),
-        ("cross",),
+        ("cross", "inverse", "lu_solve", "lu_unpack", "qr", "slogdet", "svd", "triangular_solve"),
     )
 )  # fmt: skip
 for _name in __all__:
