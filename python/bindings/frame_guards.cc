@@ -193,8 +193,8 @@ FrameGuards::FrameGuards(const py::sequence& nodes, std::vector<int> inputs) : i
       const py::object example = mark[0];
       tt::check(ErrorKind::kType, is_tensor(example.ptr()), "[FrameGuards] expected a Tensor");
       const client::Handle& handle = *handle_of(example.ptr());
-      TensorMark& made =
-          tensors_.emplace_back(TensorMark{handle, Py_TYPE(example.ptr()), handle.session.get(), handle.is_leaf()});
+      TensorMark& made = tensors_.emplace_back(
+          TensorMark{handle, Py_TYPE(example.ptr()), handle.session.get(), handle.is_leaf(), handle.is_inference});
       made.dynamic.resize(handle.sizes.size());
       for (size_t dim : py::cast<std::vector<size_t>>(mark[1])) made.dynamic.at(dim) = true;
       made.order = order_without_gaps(handle);
@@ -220,7 +220,7 @@ void FrameGuards::add_tensor(int number, PyObject* example) {
   const client::Tensor& handle = handle_of(example);
   nodes_[number].mark = static_cast<int>(tensors_.size());
   nodes_[number].object = Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(example)));
-  tensors_.push_back({*handle, Py_TYPE(example), handle->session.get(), handle->is_leaf()});
+  tensors_.push_back({*handle, Py_TYPE(example), handle->session.get(), handle->is_leaf(), handle->is_inference});
 }
 
 void FrameGuards::check_inputs() const {
@@ -238,6 +238,7 @@ std::string FrameGuards::describe(PyObject* tensor) {
                                   static_cast<int64_t>(handle.device.encode()),
                                   handle.requires_grad,
                                   handle.is_leaf(),
+                                  handle.is_inference,
                                   static_cast<int64_t>(handle.sizes.size())};
   numbers.insert(numbers.end(), handle.sizes.begin(), handle.sizes.end());
   numbers.insert(numbers.end(), handle.strides.begin(), handle.strides.end());
@@ -410,7 +411,7 @@ bool FrameGuards::check_tensor(const Node& node, PyObject* value) const {
   return handle.id != 0 && handle.session.get() == mark.session && handle.dtype == mark.meta.dtype &&
          handle.device == mark.meta.device && handle.requires_grad == mark.meta.requires_grad &&
          has_same_numbers(handle.sizes, mark.meta.sizes) && has_same_numbers(handle.strides, mark.meta.strides) &&
-         handle.is_leaf() == mark.is_leaf;
+         handle.is_leaf() == mark.is_leaf && handle.is_inference == mark.is_inference;
 }
 
 bool FrameGuards::check_dynamic_tensor(const Node& node, PyObject* value) const {
@@ -419,7 +420,8 @@ bool FrameGuards::check_dynamic_tensor(const Node& node, PyObject* value) const 
   const client::Handle& handle = *handle_of(value);
   if (handle.id == 0 || handle.session.get() != mark.session || handle.dtype != mark.meta.dtype ||
       handle.device != mark.meta.device || handle.requires_grad != mark.meta.requires_grad ||
-      handle.is_leaf() != mark.is_leaf || handle.sizes.size() != mark.dynamic.size()) {
+      handle.is_leaf() != mark.is_leaf || handle.is_inference != mark.is_inference ||
+      handle.sizes.size() != mark.dynamic.size()) {
     return false;
   }
   for (size_t dim = 0; dim < mark.dynamic.size(); ++dim) {

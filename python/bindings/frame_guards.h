@@ -91,7 +91,7 @@ class FrameGuards {
     TensorMeta meta;
     PyTypeObject* type;
     const client::Session* session;  // compared, not used: the compiled code keeps that of its Programs
-    bool is_leaf;
+    bool is_leaf, is_inference;
     std::vector<bool> dynamic = {};  // by dimension; empty: none
     // The dimensions from the outermost in memory, if the tensor has no gaps: such a tensor of other sizes has none,
     // either. Otherwise the strides are compared.

@@ -280,6 +280,27 @@ class Executor(
         if any(values is mapping for values, _ in self.globals.values() for mapping in self.proxied):
             raise Break("a write to a global variable beside a mappingproxy")
 
+    def check_removed_objects(self) -> None:
+        """Raises Failed if a write to an existing object removes one whose finalizer would run among the writes of the others."""
+        for value in self.written.values():
+            if value.source is None or getattr(value, "original", None) is None or isinstance(value, (TensorValue, CellValue)):
+                continue
+            if isinstance(value, ObjectValue):
+                own = getattr(value.original, "__dict__", {})
+                before = [own[name] for name in value.attributes if name in own]
+                after = list(value.attributes.values())
+            elif isinstance(value, DictValue):
+                before, after = list(value.original.values()), [v for _, v in value.items.values()]
+            elif isinstance(value, (SequenceValue, DequeValue, SetValue)):
+                before = list(value.original)
+                after = list(value.items.values() if isinstance(value, SetValue) else value.items)
+            else:
+                continue
+            finalized = [x for x in before if hasattr(type(x), "__del__")]
+            kept = {id(getattr(v, "original", None)) for v in after} if finalized else set()
+            if any(id(x) not in kept for x in finalized):
+                raise Failed("an object of a class with __del__ is removed from another object")
+
     def written_globals(self, values: dict) -> dict[str, Value]:
         """The global variables that the function has written."""
         known = self.globals.get(id(values))
@@ -556,6 +577,7 @@ class Capture:
             why = "which is returned after a write to x" if broken is None else f"which is used after a break: {broken.reason}"
             raise Failed(f"x[i] with an integer in a tensor, {why}")
         ex.check_regions()
+        ex.check_removed_objects()
         ex.add_alias_guards()
         ex.add_size_guards()
         start = ex.modes_at_start or before

@@ -375,6 +375,8 @@ class Tensors:
                 raise NeedsPlainRun("the strides of x[i] with an integer in a tensor")
         mutates = _mutates(name) or "out" in keywords or keywords.get("inplace") is True or name in ("batch_norm", "instance_norm")
         shapes = [v.example.shape for v in is_input.values()] if mutates and self.follows_sizes else []
+        if name == "is_inference" and len(args) == 1 and (given := self.real(args[0])).source is not None:
+            examples = [given.original]  # a stand-in is no inference tensor
         try:
             result = function(*examples, **keywords)
         except Exception as e:  # noqa: BLE001 - the call itself will raise it

@@ -316,3 +316,63 @@ def test_changes_of_modules_are_seen(change):
             torch.testing.assert_close(compiled(x), net(x), rtol=0, atol=0)
     finally:
         Net.factor = 1.0
+
+
+class _Finalized:
+    """Adds an entry to a list when it is freed."""
+
+    def __init__(self, log):
+        self.log = log
+
+    def __del__(self):
+        self.log.append("finalized")
+
+
+def _pops(x, log, holder):
+    holder.pop()
+    log.append("after")
+    return x + 1
+
+
+def _replaces(x, log, holder):
+    log.append("before")
+    holder[0] = None
+    log.insert(0, "after")
+    return x + 1
+
+
+def _deletes(x, log, holder):
+    log.append(holder[0].log is log)
+    del holder[:]
+    return x + 1
+
+
+@pytest.mark.parametrize("function", [_pops, _replaces, _deletes])
+def test_finalizers_run_where_the_object_is_removed(function):
+    logs = []
+    for call in (function, torch.compile(function)):
+        logs.append([])
+        call(torch.ones(1), logs[-1], [_Finalized(logs[-1])])
+    assert logs[0] == logs[1] and "finalized" in logs[1]
+
+
+def test_inference_tensors():
+    compiled = torch.compile(lambda x: x + 1 if x.is_inference() else x - 1)
+    ordinary = torch.ones(2)
+    with torch.inference_mode():
+        inference = torch.ones(2)
+    for _ in range(2):
+        assert compiled(ordinary).tolist() == [0, 0] and compiled(inference).tolist() == [2, 2]
+    first = torch.compile(lambda x: x + 1 if x.is_inference() else x - 1)
+    assert first(inference).tolist() == [2, 2] and first(ordinary).tolist() == [0, 0]
+
+
+def test_number_of_threads():
+    before = torch.get_num_threads()
+    compiled = torch.compile(lambda x: x + torch.get_num_threads() if torch.get_num_threads() > 1 else x)
+    try:
+        for count, expected in ((before, 1 + before if before > 1 else 1), (1, 1), (before, 1 + before if before > 1 else 1)):
+            torch.set_num_threads(count)
+            assert compiled(torch.ones(1)).item() == expected
+    finally:
+        torch.set_num_threads(before)
