@@ -297,6 +297,7 @@ void bind_modes(py::module_& m) {
   m.def("is_inference_mode", [] { return Mode::current().inference; });
   m.def("set_inference_mode", [](bool on) { return std::exchange(Mode::current().inference, on); });
   bind_autocast(m);
+  m.def("set_fills_new", &set_fills_new);
   m.def("set_other_spellings", [](py::function function) { set_other_spellings(function.ptr()); });
   m.def("default_dtype", [] { return py::reinterpret_borrow<py::object>(dtype_object(client::default_dtype())); });
   m.def("default_device", [] { return py::reinterpret_steal<py::object>(device_object(default_device())); });

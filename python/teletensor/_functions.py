@@ -426,6 +426,8 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     Raises:
         NotImplementedError: ``mode`` is True and the engine has a GPU. With ``warn_only`` this is a warning.
     """
+    from .utils import deterministic  # which few programs use
+
     global _deterministic
     check_flags("use_deterministic_algorithms", mode=mode, warn_only=warn_only)
     if mode and any(d["device"].startswith("cuda") for d in _connection.connection().engine()["devices"]):
@@ -437,6 +439,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
             raise NotImplementedError(f"{message}; pass warn_only=True to accept this")
         warnings.warn(message, stacklevel=2)
     _deterministic = (mode, warn_only)
+    deterministic.set_mode(mode)
 
 
 def are_deterministic_algorithms_enabled() -> bool:

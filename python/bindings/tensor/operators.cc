@@ -3,6 +3,7 @@
 #include <structmember.h>
 
 #include <deque>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -219,6 +220,23 @@ class WithoutAutocast {
   const client::AutocastSettings before_;
 };
 
+bool fills_new = false;  // see set_fills_new
+
+// Fills tensors that an operator has created without values: with NaN, or the largest number of the dtype.
+void fill_new(const client::Tensors& created) {
+  for (const client::Tensor& t : created) {
+    Scalar value = std::numeric_limits<double>::quiet_NaN();
+    if (t->dtype == DType::kBool) {
+      value = true;
+    } else if (is_integral(t->dtype)) {
+      const size_t bits = 8 * item_size(t->dtype) - (is_unsigned(t->dtype) ? 0 : 1);
+      value = Scalar::of_unsigned(~uint64_t{0} >> (64 - bits));
+    }
+    const Arg args[] = {Arg(static_cast<const TensorMeta*>(t.get())), Arg(value)};
+    call_op(op_id::kFill, args, *t->session, absl::MakeConstSpan(&t, 1));
+  }
+}
+
 // Whether the operator's result has the elements of its first argument, which can be copied to a format directly.
 bool copies(uint16_t id) { return id == op_id::kClone || id == op_id::kContiguous; }
 
@@ -284,6 +302,8 @@ PyObject* call_unlogged(const Entry& entry, PyObject* module, const PythonCall& 
         if (!has_format(*input, format)) return wrap(laid_out(in_format(input, format), format, true));
       }
       client::Tensors results = call_op(id, parsed.args, session, parsed.into);
+      if (fills_new && (id == op_id::kEmpty || id == op_id::kEmptyLike || id == op_id::kNewEmpty)) [[unlikely]]
+        fill_new(results);
       if (format != MemoryFormat::kNone && !in_place && parsed.into.empty()) [[unlikely]] {
         const Arg& input = parsed.args[0];
         const uint64_t storage = input.kind == Arg::Kind::kTensor ? first_tensor(parsed)->storage_number() : 0;
@@ -321,6 +341,8 @@ PyObject* call_entry(const Entry& entry, PyObject* module, const PythonCall& cal
   const LoggedCall logged(entry.name);
   return call_unlogged(entry, module, call, in_place);
 }
+
+void set_fills_new(bool enabled) { fills_new = enabled; }
 
 void set_other_spellings(PyObject* function) { Py_XSETREF(other_spellings, Py_NewRef(function)); }
 

@@ -45,6 +45,9 @@ PyObject* named_results(const Entry& entry, PyObject* results);
 // returned, unless it is NotImplemented.
 void set_other_spellings(PyObject* function);
 
+// Sets whether tensors that empty, empty_like and new_empty create are filled: with NaN, or the dtype's largest number.
+void set_fills_new(bool enabled);
+
 // Calls an operator with the calling thread's modes, for number slots and other C++ code. Throws.
 client::Tensors call_op(uint16_t op, Args args, client::Session& session, absl::Span<const client::Tensor> into = {});
 

@@ -199,9 +199,6 @@ def test_utilities_without_a_compiler_or_other_devices(torch):
     for refused in (utils.cpp_extension.load, optimize):
         with pytest.raises(NotImplementedError):
             refused()
-    assert utils.deterministic.fill_uninitialized_memory is False
-    with pytest.raises(NotImplementedError, match="fill_uninitialized_memory"):
-        utils.deterministic.fill_uninitialized_memory = True
     text = utils.collect_env.get_pretty_env_info()
     assert "numpy==" in text and "engine version: " in text and utils.collect_env.get_env_info().cpu_info
     assert utils.model_zoo.load_url is torch.hub.load_state_dict_from_url
