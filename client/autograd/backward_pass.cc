@@ -60,6 +60,11 @@ BackwardPass::BackwardPass(absl::Span<const Tensor> roots, absl::Span<const Tens
     check(!gradient || gradient->sizes == roots_[i]->sizes, "Mismatch in shape: grad_output[", i, "] has a shape of ",
           gradient ? to_string(gradient->sizes) : "", " and output[", i, "] has a shape of ",
           to_string(roots_[i]->sizes), ".");
+    check(!gradient || is_complex(gradient->dtype) == is_complex(roots_[i]->dtype),
+          "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+          "grad_output[",
+          i, "] has a dtype of torch.", gradient ? name(gradient->dtype) : "", " and output[", i,
+          "] has a dtype of torch.", name(roots_[i]->dtype), ".");
   }
   discover();
 }

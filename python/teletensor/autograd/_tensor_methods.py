@@ -58,3 +58,4 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], No
 
 Tensor.backward, Tensor.register_hook = backward, register_hook
 Tensor.register_post_accumulate_grad_hook = register_post_accumulate_grad_hook
+Tensor._grad = Tensor.grad

@@ -143,3 +143,25 @@ def test_compiled_steps(torch):
         return layer.weight.tolist(), layer.weight.grad.tolist()
 
     assert train(torch.compile) == train(lambda f: f)
+
+
+def test_grad_by_its_private_name(torch):
+    p = torch.ones(2, requires_grad=True)
+    p._grad = torch.full((2,), 3.0)
+    assert p.grad.tolist() == [3, 3] and p._grad is p.grad
+    with pytest.raises(RuntimeError):
+        p._grad = torch.ones(3)
+    p._grad = None
+    assert p.grad is None
+
+
+@pytest.mark.parametrize(("result", "seed"), [("float32", "complex64"), ("complex64", "float32"), ("float64", "complex128")])
+def test_seeds_of_the_other_kind_of_number_are_refused(torch, result, seed):
+    x = torch.ones(2, dtype=getattr(torch, result), requires_grad=True)
+    v = torch.ones(2, dtype=getattr(torch, seed))
+    match = rf"required to have the same dtype. Mismatch in dtype: grad_output\[0\] has a dtype of torch.{seed} and output\[0\]"
+    for call in (lambda y: torch.autograd.grad(y, x, v), lambda y: y.backward(v)):
+        with pytest.raises(RuntimeError, match=match):
+            call(x * 2)
+    with pytest.raises(RuntimeError):
+        torch.func.vjp(lambda x: x * 2, x.detach())[1](v)
