@@ -17,13 +17,12 @@ constexpr uint64_t kBlocksEach = 256;
 struct Range {
   const char* message;  // the error message for values out of range
   double low, high;
-  bool above_low = false;
 
-  constexpr bool contains(double x) const { return (above_low ? x > low : x >= low) && x <= high; }
+  constexpr bool contains(double x) const { return x >= low && x <= high; }
 };
 
 inline constexpr double kMaxFinite = std::numeric_limits<double>::max();
-inline constexpr Range kConcentrations{"invalid gamma concentration, expected it to be positive", 0, kMaxFinite, true};
+inline constexpr Range kConcentrations{"invalid gamma concentration, expected it to be non-negative", 0, kMaxFinite};
 inline constexpr Range kRates{"invalid Poisson rate, expected rate to be non-negative", 0, kMaxFinite};
 // binomial's counts are bounded because a draw takes up to one step per success.
 inline constexpr Range kCounts{"binomial expects counts in [0, 1e9]", 0, 1e9};

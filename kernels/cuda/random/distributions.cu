@@ -25,7 +25,7 @@ Tensor checked(const Tensor& t) {
   const Tensor values = contiguous_as(t, DType::kFloat64), fitting = empty(t.sizes(), DType::kFloat64, t.device());
   const double* x = values.data_as<double>();
   double* y = fitting.data_as<double>();
-  const rejection::Range range{nullptr, kRange->low, kRange->high, kRange->above_low};
+  const rejection::Range range{nullptr, kRange->low, kRange->high};
   DeviceErrorCell* cell = open_error_cell(queue, &out_of_range_error<kRange>);
   for_each(queue, t.numel(), [=] TT_DEVICE(int64_t i) {
     const bool fits = range.contains(x[i]);

@@ -140,7 +140,7 @@ TEST_F(RandomTest, RejectionSampling) {
   const auto fault = [&](double x, const std::function<Tensor(const Tensor&)>& draw) {
     return error_of([&] { return draw(copy_to_device(testing::values({2}, {0.5, x}), engine_.gpu())); });
   };
-  for (const double x : {0.0, -1.0, double{NAN}, double{INFINITY}}) {
+  for (const double x : {-1.0, double{NAN}, double{INFINITY}}) {
     EXPECT_THAT(fault(x, [](const Tensor& t) { return ops::standard_gamma(t); }),
                 ::testing::HasSubstr("invalid gamma"));
   }

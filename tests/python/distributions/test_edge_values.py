@@ -12,6 +12,10 @@ ROWS = [
     (lambda d, t: d.Laplace(t([0.0]), t([-1.0]), validate_args=False).stddev, [-math.sqrt(2)]),
     (lambda d, t: d.Uniform(t([3.0]), t([1.0]), validate_args=False).log_prob(t([2.0])), [math.nan]),
     (lambda d, t: d.Uniform(t([0.0]), t([2.0]), validate_args=False).log_prob(t([3.0])), [-math.inf]),
+    (lambda d, t: d.Gamma(t([0.0, 0.0]), t([1.0, 2.0]), validate_args=False).sample(), [2.0**-126] * 2),
+    (lambda d, t: d.Gamma(t([0.0]), t([1.0]), validate_args=False).log_prob(t([1.0])), [-math.inf]),
+    (lambda d, t: d.Dirichlet(t([0.0, 1.0]), validate_args=False).sample(), [0.0, 1.0]),
+    (lambda d, t: d.Beta(t([0.0]), t([1.0]), validate_args=False).sample(), [0.0]),
     # log(3! / (1! 1! 1!)) + 3 log(1 / 3): a value of one element is repeated
     (lambda d, t: d.Multinomial(3, t([1.0, 1.0, 1.0]), validate_args=False).log_prob(t([1.0])), math.log(6 / 27)),
 ]
