@@ -83,8 +83,9 @@ Tensor normal_from_tensors(const Operand& mean, const Operand& std) {
   const Tensor never = ops::full({}, false, DType::kBool, any ? any.device() : Device());
   const Tensor scale = ops::where(never, mean_value, std_value);  // broadcasts to the result's shape
   const Tensor samples = ops::add(ops::mul(ops::randn_like(scale, std::nullopt, std::nullopt), scale), mean_value);
+  const Tensor valid = std_tensor ? ops::add(samples, ops::check_range(std_tensor, "std")) : samples;
   // As in PyTorch, the result depends on the arguments with derivatives of 0.
-  return ops::where(never, mean, ops::where(never, std, samples));
+  return ops::where(never, mean, ops::where(never, std, valid));
 }
 
 Tensor to_double(const Operand& value) {

@@ -159,6 +159,11 @@ def _roll(call: Call) -> Any:
     return call.run(dims=[behind_batch(d, x.dim()) for d in dims])
 
 
+@rule("check_range")
+def _check_range(call: Call) -> Unmapped:
+    return Unmapped([call.run(input=call.value(call["input"]))])
+
+
 # ---- Views
 
 

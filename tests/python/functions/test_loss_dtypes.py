@@ -66,3 +66,19 @@ def test_tensors_without_dimensions_promote_losses(torch):
             losses = loss(x, target, reduction="none")
         assert losses.dtype == torch.float64
         assert torch.equal(losses, loss(x.double(), target.expand(2), reduction="none"))
+
+
+@pytest.mark.parametrize(("values", "targets", "name"), [([0.5, 1.5], [1.0, 1.0], "input"), ([-0.1], [1.0], "input"), ([0.5], [-1.0], "target"),
+                                                         ([float("nan")], [1.0], "input")])  # fmt: skip
+@pytest.mark.parametrize("reduction", ["none", "mean"])
+def test_numbers_that_are_no_probabilities_are_refused(torch, values, targets, name, reduction):
+    loss = torch.nn.functional.binary_cross_entropy
+    x, y = torch.tensor(values), torch.tensor(targets)
+    match = f"all elements of {name} should be between 0 and 1"
+    for call in (loss, torch.compile(loss)):
+        with pytest.raises(RuntimeError, match=match):
+            call(x, y, reduction=reduction).tolist()
+    with pytest.raises(RuntimeError, match=match):
+        torch.vmap(loss)(x.expand(2, -1), y.expand(2, -1)).tolist()
+    valid = loss(torch.tensor([0.25], dtype=torch.float16), torch.tensor([1.0], dtype=torch.float16), reduction=reduction)
+    assert valid.dtype is torch.float16

@@ -1,0 +1,31 @@
+#include "kernels/common/iteration/accumulate_type.h"
+#include "kernels/common/math/value_ranges.h"
+#include "kernels/cuda/iteration/atomic_accumulate.h"
+#include "kernels/cuda/iteration/copy.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch/device_error.h"
+#include "kernels/cuda/launch/vectors.h"
+
+namespace tt::cuda {
+namespace {
+
+Error outside(const DeviceErrorCell& cell) { return Error(ErrorKind::kRuntime, kValueRanges[cell.values[0]].message); }
+
+}  // namespace
+
+void check_range(const Tensor& input, std::string_view range, Tensor& out) {
+  const int64_t number = value_range(range);
+  const double low = kValueRanges[number].low, high = kValueRanges[number].high;
+  const Queue queue = queue_of(input);
+  const Tensor values = contiguous_as(input, input.dtype() == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32);
+  DeviceErrorCell* cell = open_error_cell(queue, &outside);
+  with_real(values.dtype(), [&]<typename T>(std::type_identity<T>) {
+    const T* x = values.data_as<T>();
+    for_each(queue, values.numel(), [=] TT_DEVICE(int64_t i) {
+      if (!(x[i] >= low && x[i] <= high)) report_error(cell, number, 0, 0);
+    });
+  });
+  fill_zeros(queue, out);
+}
+
+}  // namespace tt::cuda
