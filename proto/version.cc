@@ -2,10 +2,10 @@
 
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/text.h"
 
 namespace tt {
 namespace {
@@ -27,7 +27,7 @@ absl::StatusOr<Version> parse_version(absl::string_view text) {
     return version;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("expected a version such as ", own_version(), ", got '", absl::CHexEscape(text.substr(0, 64)), "'"));
+      absl::StrCat("expected a version such as ", own_version(), ", got '", printable(text, 64), "'"));
 }
 
 absl::Status check_client_version(absl::string_view client) {

@@ -81,8 +81,8 @@ void AuditLog::append(const Record& record, int64_t left_out) {
   const absl::string_view reason = record.reason.empty() ? record.outcome.message() : record.reason;
   if (!reason.empty()) line["reason"] = std::string(reason.substr(0, kMaxReason));
   if (left_out != 0) line["left_out"] = left_out;
-  // Peers choose parts of some reasons: invalid UTF-8 is replaced.
-  const std::string text = line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  // Peers choose parts of some reasons: ASCII only, invalid UTF-8 is replaced.
+  const std::string text = line.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   const bool written = write(fd_.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
   if (!written && !failing_) spdlog::error("cannot write the audit log {}: {}", file_, std::strerror(errno));
   failing_ = !written;

@@ -1,6 +1,6 @@
 #include "server/convert.h"
 
-#include "server/text.h"
+#include "base/text.h"
 
 namespace tt::server {
 namespace {

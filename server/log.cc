@@ -10,7 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/text.h"
 #include "spdlog/formatter.h"
+#include "spdlog/pattern_formatter.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "spdlog/spdlog.h"
 
@@ -69,14 +71,15 @@ void log_protobuf_message(google::protobuf::LogLevel level, const char*, int, co
   spdlog::log(fatal ? spdlog::level::err : spdlog::level::debug, "protobuf: {}", text);
 }
 
-// Prevents text from clients from starting a new line or controlling a terminal.
-std::string one_line(absl::string_view text) {
-  std::string line(text.substr(0, kMaxLine));
-  for (char& c : line) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+// Writes a line's text escaped: clients choose parts of it, which must not start a new line or control a terminal.
+class PrintableText final : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& into) override {
+    const std::string text = printable({message.payload.data(), message.payload.size()});
+    into.append(text.data(), text.data() + text.size());
   }
-  return line;
-}
+  std::unique_ptr<spdlog::custom_flag_formatter> clone() const override { return std::make_unique<PrintableText>(); }
+};
 
 }  // namespace
 
@@ -85,7 +88,9 @@ void start_log(const std::string& level, LogFormat format) {
   if (format == LogFormat::kJson) {
     logger->set_formatter(std::make_unique<JsonFormatter>());
   } else {
-    logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e %^%l%$ %v");
+    auto formatter = std::make_unique<spdlog::pattern_formatter>();
+    formatter->add_flag<PrintableText>('*').set_pattern("%Y-%m-%dT%H:%M:%S.%e %^%l%$ %*");
+    logger->set_formatter(std::move(formatter));
   }
   spdlog::set_default_logger(logger);
   spdlog::set_level(spdlog::level::from_str(level));
@@ -104,9 +109,9 @@ void LogLimit::write(LogLevel level, absl::string_view text, const LogSubject& s
   if (!spdlog::should_log(to_spdlog(level))) return;
   const int64_t dropped = allow(Clock::now());
   if (dropped < 0) return;
-  log_line(
-      level, subject,
-      absl::StrCat(one_line(text), dropped == 0 ? "" : absl::StrCat(" (", dropped, " similar lines were dropped)")));
+  log_line(level, subject,
+           absl::StrCat(printable(text, kMaxLine),
+                        dropped == 0 ? "" : absl::StrCat(" (", dropped, " similar lines were dropped)")));
 }
 
 int64_t LogLimit::allow(Clock::time_point now) {

@@ -36,7 +36,7 @@ class LogLimit {
   explicit LogLimit(int burst = 20, std::chrono::milliseconds interval = std::chrono::milliseconds(1000))
       : burst_(burst), interval_(interval), left_(burst) {}
 
-  // Log `text`, truncated to 500 bytes, with control characters replaced by spaces.
+  // Log `text`, truncated to 500 bytes and printable (base/text.h).
   void info(absl::string_view text, const LogSubject& subject = {}) { write(LogLevel::kInfo, text, subject); }
   void warn(absl::string_view text, const LogSubject& subject = {}) { write(LogLevel::kWarning, text, subject); }
 

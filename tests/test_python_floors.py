@@ -24,7 +24,7 @@ LAYERS = {
         _default_group _dlpack
         _engine_package _generator
         _gradients _grad_mode _html _integers _layouts _lazy
-        _mt19937 _named_results _not_implemented _older_paths _options _pending_array _quantized_names _random _script
+        _mt19937 _named_results _not_implemented _older_paths _options _pending_array _printable _quantized_names _random _script
         _small_integers _status_history _status_rows
         _status_view _storage _symbolic_bool _symbolic_float _tensor_types _threads _trace_runs _tracing_state _transforms _version
         futures torch_version utils version

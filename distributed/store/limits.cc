@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/text.h"
 
 namespace tt::distributed {
 
@@ -71,7 +71,7 @@ absl::Status check_member(absl::string_view group, int rank) {
 
 std::string quoted(absl::string_view key) {
   constexpr size_t kShown = 64;
-  return absl::StrCat("'", absl::CHexEscape(key.substr(0, kShown)), key.size() > kShown ? "...'" : "'");
+  return absl::StrCat("'", printable(key, kShown), key.size() > kShown ? "...'" : "'");
 }
 
 std::string list_keys(absl::Span<const std::string> keys) {

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from . import _C
+from . import _C, _printable
 from .ray import find_daemon
 
 _START_SECONDS = 60.0
@@ -50,6 +50,7 @@ def add_arguments(models: argparse.ArgumentParser, serve: argparse.ArgumentParse
 
 def _table(rows: list[dict[str, Any]], statistics: list[dict[str, Any]]) -> Any:
     from rich.table import Table
+    from rich.text import Text
 
     by_version = {(s["name"], s["version"]): s for s in statistics}
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -60,16 +61,17 @@ def _table(rows: list[dict[str, Any]], statistics: list[dict[str, Any]]) -> Any:
         success = found.get("inference_stats", {}).get("success", {})
         count = int(success.get("count", 0))
         held = sum(int(memory.get("byte_size", 0)) for memory in found.get("memory_usage", []))
-        table.add_row(
+        cells = (
             row["name"], row["version"], row["state"], str(count), str(found.get("inference_count", 0)),
             str(found.get("execution_count", 0)), f"{int(success.get('ns', 0)) / count / 1e6:.2f} ms" if count else "",
             f"{held / 2**20:.1f} MiB" if held else "", row["reason"],
         )  # fmt: skip
+        table.add_row(*map(Text, cells))  # a publisher chooses names and reasons: no markup
     return table
 
 
 def _show_table(engine: _C.Inference) -> Any:
-    return _table(json.loads(engine.index())["models"], json.loads(engine.statistics())["model_stats"])
+    return _table(_printable.loads(engine.index())["models"], _printable.loads(engine.statistics())["model_stats"])
 
 
 def run_models(args: argparse.Namespace) -> int:
@@ -90,7 +92,7 @@ def run_models(args: argparse.Namespace) -> int:
         }
         print(json.dumps(shown, indent=2))
     elif args.json:
-        print(engine.index())
+        print(json.dumps(json.loads(engine.index()), indent=2))
     else:
         from rich.console import Console
 

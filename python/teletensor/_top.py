@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import select
@@ -13,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import _status_view
+from . import _printable, _status_view
 from ._status_history import History
 from ._status_rows import PRINCIPALS, SESSIONS, Order
 
@@ -98,7 +97,7 @@ def run(admin, interval: float, count: int | None, order: Order | None = None, *
     history, state, rounds = History(), _State(order, principals), 0
     with _keys() as wait, Live(console=console, auto_refresh=False, screen=interactive) as live:
         while count is None or rounds < count:
-            status = json.loads(admin.status())
+            status = _printable.loads(admin.status())
             now = time.monotonic()
             history.add(status, now)
             rounds += 1

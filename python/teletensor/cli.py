@@ -8,7 +8,7 @@ import os
 import sys
 import time
 
-from . import _C, _connection, _models_command, _operators_command, _principals, _script, _status_view, _top, launch
+from . import _C, _connection, _models_command, _operators_command, _principals, _printable, _script, _status_view, _top, launch
 from ._status_rows import size
 from ._toplevel import published
 from ._version import __version__
@@ -34,7 +34,7 @@ def _status(admin: _C.Admin, args) -> None:
     console = Console(width=max(_ALL_COLUMNS, Console().width) if args.wide else None)
     console.print(
         _status_view.view(
-            json.loads(text), admin.address,
+            _printable.loads(text), admin.address,
             _status_view.Options(console.width, hint=lambda what, n: "use --wide or a wider terminal"),
         )
     )  # fmt: skip
@@ -46,7 +46,7 @@ def _top_command(admin: _C.Admin, args) -> None:
 
 
 def _empty_cache(admin: _C.Admin, _args) -> None:
-    released = json.loads(admin.empty_cache())["released"]
+    released = _printable.loads(admin.empty_cache())["released"]
     print(f"released {size(released)}")
 
 
@@ -56,7 +56,7 @@ def _drain(admin: _C.Admin, args) -> None:
 
 
 def _upgrade(admin: _C.Admin, args) -> None:
-    reply = json.loads(admin.upgrade(args.wait, args.force))
+    reply = _printable.loads(admin.upgrade(args.wait, args.force))
     print(
         f"process {reply['pid']} has taken over {reply['sessions']} sessions ({size(reply['bytes'])}) "
         f"after a pause of {float(reply['pause_seconds']):.2f} s"
@@ -104,6 +104,11 @@ def _profile(admin: _C.Admin, args) -> None:
         print(profiles.table(found, tuple(args.by.split(",")), args.limit))
     else:
         print(json.dumps(found, indent=2) if args.format == "json" else profiles.collapsed(found), end="")
+
+
+def _lines(error: Exception) -> str:
+    """An error's message, of which an engine may have chosen parts; ours has several lines."""
+    return "\n".join(map(_printable.printable, str(error).split("\n")))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -247,10 +252,10 @@ def main(argv: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it at its end
         return 1
     except ConnectionError as e:
-        print(f"teletensor: {e}\nSelect the engine with --address or TELETENSOR_ADDRESS.", file=sys.stderr)
+        print(f"teletensor: {_lines(e)}\nSelect the engine with --address or TELETENSOR_ADDRESS.", file=sys.stderr)
         return 1
     except (ValueError, PermissionError, FileNotFoundError) as e:
-        print(f"teletensor: {e}", file=sys.stderr)
+        print(f"teletensor: {_lines(e)}", file=sys.stderr)
         return 1
     except ModuleNotFoundError as e:
         if (e.name or "").partition(".")[0] != "rich":

@@ -17,7 +17,7 @@
 #include "engine/extension/library.h"
 #include "engine/schema/custom_table.h"
 #include "engine/schema/error.h"
-#include "server/text.h"
+#include "base/text.h"
 #include "spdlog/spdlog.h"
 
 namespace tt::server {

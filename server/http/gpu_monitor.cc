@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/text.h"
+#include "base/text.h"
 #include "spdlog/spdlog.h"
 
 namespace tt::server {
@@ -75,7 +75,7 @@ class GpuMonitor::Library {
         continue;
       }
       uuid[kTextBytes - 1] = name[kTextBytes - 1] = '\0';
-      Gpu gpu{.index = i, .uuid = valid_utf8(uuid), .name = valid_utf8(name)};
+      Gpu gpu{.index = i, .uuid = printable(uuid), .name = printable(name)};
       Utilization utilization{};
       if (utilization_(device, &utilization) == kSuccess) gpu.utilization = 0.01 * utilization.gpu;
       Memory memory{};

@@ -6,7 +6,6 @@
 
 #include <grpc/grpc_security_constants.h>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "server/convert.h"
@@ -197,7 +196,7 @@ grpc::Status EngineService::execute_frames(grpc::ServerContext* context, Stream*
     bool sent = stream->Write(reply);
     if (reply.has_fault()) {
       static LogLimit limit;
-      limit.warn(absl::StrCat("session ", session->id(), ": ", absl::Utf8SafeCHexEscape(reply.fault().message())),
+      limit.warn(absl::StrCat("session ", session->id(), ": ", reply.fault().message()),
                  {session->id(), session->principal(), context->peer()});
       status = to_grpc(fault_status(reply.fault()));
     }

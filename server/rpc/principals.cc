@@ -12,6 +12,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/text.h"
 #include "spdlog/spdlog.h"
 
 namespace tt::server {
@@ -41,11 +42,11 @@ std::string digest_of(absl::string_view token) {
   return absl::BytesToHexString({reinterpret_cast<const char*>(digest), sizeof digest});
 }
 
-// A text of the file in a message of one line.
-std::string printable(absl::string_view text) { return absl::CHexEscape(text.substr(0, 80)); }
+constexpr size_t kMaxShown = 80;  // bytes of a text of the file in a message
 
 absl::Status invalid(absl::string_view field, absl::string_view expected, const Json& got) {
-  return absl::InvalidArgumentError(absl::StrCat(field, ": expected ", expected, ", got ", got.dump().substr(0, 80)));
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, ": expected ", expected, ", got ", printable(got.dump(), kMaxShown)));
 }
 
 bool is_name(const Json& value) { return value.is_string() && is_principal_name(value.get<std::string>()); }
@@ -131,8 +132,8 @@ absl::StatusOr<Principals::Table> Principals::parse(const std::string& text) {
           if (!name.is_string() || name.get<std::string>().empty()) return in_entry(invalid(field, "names", name));
           entry.certificates.push_back(name.get<std::string>());
           if (!table.by_certificate.emplace(entry.certificates.back(), index).second) {
-            return in_entry(absl::InvalidArgumentError(
-                absl::StrCat("the certificate name ", printable(entry.certificates.back()), " occurs twice")));
+            return in_entry(absl::InvalidArgumentError(absl::StrCat(
+                "the certificate name ", printable(entry.certificates.back(), kMaxShown), " occurs twice")));
           }
         }
       } else if (field == "expires") {
@@ -154,8 +155,8 @@ absl::StatusOr<Principals::Table> Principals::parse(const std::string& text) {
         if (!value.is_number_unsigned()) return in_entry(invalid(field, "a number", value));
         *limit = value.get<uint64_t>();
       } else {
-        return in_entry(
-            absl::InvalidArgumentError(absl::StrCat("expected fields ", kFields, ", got ", printable(field))));
+        return in_entry(absl::InvalidArgumentError(
+            absl::StrCat("expected fields ", kFields, ", got ", printable(field, kMaxShown))));
       }
     }
     if (entry.token_digest.empty() && entry.certificates.empty()) {

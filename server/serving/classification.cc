@@ -12,7 +12,7 @@
 #include "engine/schema/error.h"
 #include "server/serving/byte_strings.h"
 #include "server/serving/served_model.h"
-#include "server/text.h"
+#include "base/text.h"
 
 namespace tt::server {
 namespace {

@@ -25,7 +25,7 @@
 #include "proto/sha256.h"
 #include "server/serving/network_filter.h"
 #include "server/serving/served_model.h"
-#include "server/text.h"
+#include "base/text.h"
 #include "server/version.h"
 
 namespace tt::server {
@@ -262,7 +262,7 @@ void ModelConverter::run(const std::filesystem::path& source, const std::filesys
         ", because the kernel has no seccomp filters; run 'teletensor convert' yourself");
   check(ErrorKind::kValue, WIFEXITED(status) && WEXITSTATUS(status) == 0, "[convert] ", words[0], " could not convert ",
         source.filename().native(), WIFSIGNALED(status) ? absl::StrCat(" (signal ", WTERMSIG(status), ")") : "", ": ",
-        valid_utf8(reasons_in(printed), kMaxOutput));
+        printable(reasons_in(printed), kMaxOutput));
 }
 
 }  // namespace tt::server

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "base/text.h"
 #include "engine/schema/sized_program.h"
 #include "proto/wire.h"
 #include "server/limits.h"
 #include "server/session/program_cache.h"
-#include "server/text.h"
 #include "teletensor/v1/model.pb.h"
 
 namespace tt::server {
@@ -62,8 +62,8 @@ DType dtype_of(uint32_t number, const std::string& name) {
 }
 
 void check_name(const std::string& name, std::string_view what, absl::flat_hash_set<std::string>* names) {
-  require(!name.empty() && name.size() <= ModelFile::kMaxName && valid_utf8(name, ModelFile::kMaxName) == name,
-          "expected a name of 1 to ", ModelFile::kMaxName, " bytes of UTF-8 for ", what, ", got ", name.size(),
+  require(!name.empty() && name.size() <= ModelFile::kMaxName && printable(name) == name, "expected a name of 1 to ",
+          ModelFile::kMaxName, " bytes of UTF-8 without control characters for ", what, ", got ", name.size(),
           " bytes");
   require(names->insert(name).second, "expected distinct names of ", what, ", got '", name, "' twice");
 }
@@ -84,7 +84,7 @@ ModelPort port_of(const v1::Port& wire) {
     dim.size = wire.sizes(i);
     require(dim.size >= kDynamic, "expected sizes of '", port.name, "' of at least -1, got ", dim.size);
     if (dim.size == kDynamic) {
-      if (wire.size_names_size() != 0) dim.name = wire.size_names(i);
+      if (wire.size_names_size() != 0) dim.name = printable(wire.size_names(i));
       require(dim.name.size() <= ModelFile::kMaxName, "the name of a size of '", port.name, "' is too long");
       if (wire.min_sizes_size() != 0) dim.min = std::max<int64_t>(wire.min_sizes(i), 0);
       if (wire.max_sizes_size() != 0 && wire.max_sizes(i) > 0) dim.max = wire.max_sizes(i);
@@ -156,7 +156,7 @@ std::vector<ModelRequirement> requirements_of(const v1::Entry& wire) {
     require(each.relation() <= 2, "expected a relation of 0 to 2, got ", each.relation());
     all.push_back({terms_of(each.left()), terms_of(each.right()),
                    static_cast<ModelRequirement::Relation>(each.relation()), each.expected(),
-                   valid_utf8(each.where(), ModelFile::kMaxName)});
+                   printable(each.where(), ModelFile::kMaxName)});
   }
   return all;
 }
@@ -249,8 +249,8 @@ ModelFile parse_model(const std::string& bytes, Device device) {
   require(wire.attributes().size() <= ModelFile::kMaxAttributes, "expected at most ", ModelFile::kMaxAttributes,
           " attributes, got ", wire.attributes().size());
   ModelFile file;
-  file.producer = valid_utf8(wire.producer(), ModelFile::kMaxName);
-  file.platform = wire.platform().empty() ? "teletensor" : valid_utf8(wire.platform(), ModelFile::kMaxName);
+  file.producer = printable(wire.producer(), ModelFile::kMaxName);
+  file.platform = wire.platform().empty() ? "teletensor" : printable(wire.platform(), ModelFile::kMaxName);
   for (const auto& [key, value] : wire.attributes()) {
     require(key.size() + value.size() <= ModelFile::kMaxAttributeBytes, "expected attributes of at most ",
             ModelFile::kMaxAttributeBytes, " bytes, got ", key.size() + value.size());

@@ -14,7 +14,7 @@
 #include "engine/schema/error.h"
 #include "server/log.h"
 #include "server/serving/owner.h"
-#include "server/text.h"
+#include "base/text.h"
 #include "spdlog/spdlog.h"
 
 namespace tt::server {
@@ -76,7 +76,7 @@ std::string names_in(const fs::path& folder) {
   std::error_code error;
   for (fs::directory_iterator each(folder, error), end; !error && each != end; each.increment(error)) {
     if (names.size() == kMaxNames) break;
-    names.push_back(valid_utf8(each->path().filename().native(), kMaxNameBytes));
+    names.push_back(printable(each->path().filename().native(), kMaxNameBytes));
   }
   std::sort(names.begin(), names.end());
   return names.empty() ? "no file" : absl::StrJoin(names, ", ");

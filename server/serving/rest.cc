@@ -8,7 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "server/serving/rest_infer.h"
 #include "server/serving/rest_json.h"
-#include "server/text.h"
+#include "base/text.h"
 
 namespace tt::server {
 namespace {
@@ -144,7 +144,7 @@ RestResponse answer_repository(InferenceServer& server, const Principal& caller,
       json each = {{"name", model.name()}};
       if (!model.version().empty()) each["version"] = model.version();
       each["state"] = model.state();
-      if (!model.reason().empty()) each["reason"] = valid_utf8(model.reason());
+      if (!model.reason().empty()) each["reason"] = printable(model.reason());
       models.push_back(std::move(each));
     }
     return json_response(models);

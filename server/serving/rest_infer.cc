@@ -13,7 +13,7 @@
 #include "server/serving/datatype.h"
 #include "server/serving/infer_messages.h"
 #include "server/serving/rest_json.h"
-#include "server/text.h"
+#include "base/text.h"
 
 namespace tt::server {
 namespace {

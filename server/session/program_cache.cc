@@ -13,7 +13,7 @@
 #include "proto/wire.h"
 #include "server/session/decode.h"
 #include "server/session/frame_size.h"
-#include "server/text.h"
+#include "base/text.h"
 
 namespace tt::server {
 namespace {
@@ -38,9 +38,9 @@ std::vector<std::string> sites_of(const v1::Frame& frame) {
   for (const v1::Site& site : frame.sites()) {
     check(ErrorKind::kValue, site.id() == sites.size() + 1, "expected source line ", sites.size() + 1,
           " of a Program, got ", site.id());
-    const std::string function = valid_utf8(site.function(), kMaxText);
+    const std::string function = printable(site.function(), kMaxText);
     sites.push_back(
-        absl::StrCat(valid_utf8(site.file(), kMaxText), ":", site.line(), function.empty() ? "" : " in ", function));
+        absl::StrCat(printable(site.file(), kMaxText), ":", site.line(), function.empty() ? "" : " in ", function));
   }
   return sites;
 }

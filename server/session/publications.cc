@@ -8,9 +8,9 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/text.h"
 #include "engine/memory/bytes.h"
 #include "engine/schema/error.h"
-#include "server/text.h"
 
 namespace tt::server {
 namespace {
@@ -36,10 +36,9 @@ void check_keys(const Publication& publication) {
   absl::flat_hash_set<absl::string_view> keys;
   for (const PublishedTensor& tensor : publication.tensors) {
     const std::string& key = tensor.key;
-    const bool is_valid = !key.empty() && key.size() <= Publications::kMaxKeyBytes && valid_utf8(key) == key &&
-                          std::none_of(key.begin(), key.end(), [](unsigned char c) { return absl::ascii_iscntrl(c); });
+    const bool is_valid = !key.empty() && key.size() <= Publications::kMaxKeyBytes && printable(key) == key;
     check(ErrorKind::kValue, is_valid, "[publish] expected keys of 1 to ", Publications::kMaxKeyBytes,
-          " bytes of UTF-8 without control characters, got \"", valid_utf8(key, 64), "\"");
+          " bytes of UTF-8 without control characters, got \"", printable(key, 64), "\"");
     check(ErrorKind::kValue, keys.insert(key).second, "[publish] the key \"", key, "\" occurs twice");
   }
 }
@@ -50,7 +49,7 @@ void check_principals(const Publication& publication) {
   for (const std::string& name : publication.to) {
     check(ErrorKind::kValue, !name.empty() && name.size() <= kMaxPrincipalBytes && is_word(name, "._-@"),
           "[publish] expected names of principals: 1 to ", kMaxPrincipalBytes, " letters, digits and .-_@, got \"",
-          valid_utf8(name, kMaxPrincipalBytes), "\"");
+          printable(name, kMaxPrincipalBytes), "\"");
   }
 }
 
@@ -100,7 +99,7 @@ void Publications::check_name(absl::string_view name) {
   const bool is_valid = !name.empty() && name.size() <= kMaxNameBytes && is_word(name, "._-") &&
                         absl::ascii_isalnum(static_cast<unsigned char>(name[0]));
   check(ErrorKind::kValue, is_valid, "[publish] expected a name of 1 to ", kMaxNameBytes,
-        " letters, digits and ._- that begins with a letter or a digit, got \"", valid_utf8(name, kMaxNameBytes), "\"");
+        " letters, digits and ._- that begins with a letter or a digit, got \"", printable(name, kMaxNameBytes), "\"");
 }
 
 void Publications::add(const Caller& caller, Publication publication, absl::FunctionRef<void()> commit) {
@@ -139,7 +138,7 @@ void Publications::publish(const Caller& caller, Publication publication, absl::
   try {
     add(caller, std::move(publication), commit);
   } catch (const Error& error) {
-    record(caller, "publication.publish", valid_utf8(name, kMaxNameBytes), absl::InvalidArgumentError(error.message()));
+    record(caller, "publication.publish", printable(name, kMaxNameBytes), absl::InvalidArgumentError(error.message()));
     throw;
   }
   record(caller, "publication.publish", name, absl::OkStatus());
@@ -149,7 +148,7 @@ void Publications::check_same_process(const Owner& caller, absl::string_view pri
   check(ErrorKind::kValue, !is_isolated_ || principal == caller.name_,
         "published tensors: expected no other principal than ", caller.name_,
         ", because this engine serves each in a process of its own (--isolate=principal), got \"",
-        valid_utf8(principal, kMaxPrincipalBytes), "\"");
+        printable(principal, kMaxPrincipalBytes), "\"");
 }
 
 bool Publications::may_open(const Owner& caller, const Owner& owner, const Publication& publication) const {
@@ -172,8 +171,8 @@ void Publications::use(const Caller& caller, absl::string_view name, absl::strin
       }
     }
   }
-  record(caller, use.event, valid_utf8(absl::StrCat(principal, "/", name), 2 * kMaxNameBytes), outcome);
-  if (!outcome.ok()) none(valid_utf8(name, kMaxNameBytes), valid_utf8(principal, kMaxPrincipalBytes), own.name_);
+  record(caller, use.event, printable(absl::StrCat(principal, "/", name), 2 * kMaxNameBytes), outcome);
+  if (!outcome.ok()) none(printable(name, kMaxNameBytes), printable(principal, kMaxPrincipalBytes), own.name_);
 }
 
 std::shared_ptr<const Publication> Publications::find(const Caller& caller, absl::string_view name,

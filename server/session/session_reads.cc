@@ -10,7 +10,7 @@
 #include "server/convert.h"
 #include "server/session/session.h"
 #include "server/session/values.h"
-#include "server/text.h"
+#include "base/text.h"
 #include "server/transfer/host_reader.h"
 
 namespace tt::server {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "base/text.h"
 #include "absl/strings/str_cat.h"
 #include "engine/device/devices.h"
 #include "engine/schema/op.h"
@@ -15,6 +16,8 @@
 
 namespace tt::server {
 namespace {
+constexpr size_t kMaxClientBytes = 256;
+
 
 uint64_t least_limit(uint64_t a, uint64_t b) {
   if (a == 0 || b == 0) return std::max(a, b);
@@ -44,9 +47,6 @@ void describe_engine(const Limits& limits, uint64_t clients_schema, v1::HelloRep
   wire->set_max_templates(limits.max_templates);
   wire->set_max_scalar_reads(limits.max_scalar_reads);
 }
-
-// Escapes a client's name for logs and terminals.
-std::string printable(absl::string_view name) { return absl::CHexEscape(name.substr(0, 128)); }
 
 }  // namespace
 
@@ -119,7 +119,7 @@ absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view a
   SessionRecord record;
   record.id = number != 0 ? number : ++last_id_;
   record.key_digest = digest_of_key(opened->key);
-  record.client = printable(request.client());
+  record.client = printable(request.client(), kMaxClientBytes);
   record.memory_limit = least_limit(request.memory_limit(), options_.session_memory_limit);
   opened->session = make(record, address, principal, request.traceparent());
   ++ended_[principal.name].opened;

@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/session/image.h"
-#include "server/text.h"
+#include "base/text.h"
 
 namespace tt::server {
 
@@ -11,7 +11,7 @@ void Sites::add(const v1::Frame& frame) {
   MutexLock lock(mutex_);
   for (const v1::Site& site : frame.sites()) {
     if (sites_.size() >= kMaxSites || text_bytes_ >= kMaxBytes) return;
-    const std::string file = valid_utf8(site.file(), kMaxText), function = valid_utf8(site.function(), kMaxText);
+    const std::string file = printable(site.file(), kMaxText), function = printable(site.function(), kMaxText);
     std::string& text = sites_[site.id()];
     text_bytes_ -= text.capacity();
     text = absl::StrCat(file, ":", site.line(), function.empty() ? "" : " in ", function);
@@ -43,7 +43,7 @@ void Sites::read_image(ImageInput* in) {
   MutexLock lock(mutex_);
   for (size_t count = in->count(); count > 0; --count) {
     std::string& text = sites_[static_cast<uint32_t>(in->number(UINT32_MAX))];
-    text = in->text();
+    text = printable(in->text());
     text_bytes_ += text.capacity();
   }
 }

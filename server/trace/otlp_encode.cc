@@ -9,7 +9,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
-#include "server/text.h"
+#include "base/text.h"
 #include "server/version.h"
 
 namespace tt::server {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "proto/credentials.h"
-#include "server/text.h"
+#include "base/text.h"
 #include "server/trace/otlp_encode.h"
 
 namespace tt::server {
@@ -133,13 +133,13 @@ void OtlpExporter::export_batch(const std::vector<Span>& batch) {
       tracer_.drop(Tracer::Dropped::kRejected, rejected);
       if (rejected != 0) {
         log_.warn(absl::StrCat("the collector at ", endpoint_.target, " rejected ", rejected,
-                               " spans: ", valid_utf8(response.partial_success().error_message(), kMaxReason)));
+                               " spans: ", printable(response.partial_success().error_message(), kMaxReason)));
       }
       return;
     }
     if (!may_pass(status) || attempt == kAttempts || stopping()) break;
     log_.warn(absl::StrCat("cannot export spans to ", endpoint_.target,
-                           "; trying again: ", valid_utf8(status.error_message(), kMaxReason)));
+                           "; trying again: ", printable(status.error_message(), kMaxReason)));
     const auto requested = requested_pause(status.error_details());
     const auto random = std::uniform_int_distribution<int64_t>(next.count() / 2, next.count())(jitter);
     if (!pause(requested ? std::min<std::chrono::milliseconds>(*requested, kMaxRequestedPause)
@@ -150,7 +150,7 @@ void OtlpExporter::export_batch(const std::vector<Span>& batch) {
   }
   tracer_.drop(Tracer::Dropped::kFailed, batch.size());
   log_.warn(absl::StrCat("dropped ", batch.size(), " spans that could not be exported to ", endpoint_.target, ": ",
-                         valid_utf8(status.error_message(), kMaxReason)));
+                         printable(status.error_message(), kMaxReason)));
 }
 
 grpc::Status OtlpExporter::send(const Request& request, Response* response) {

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <iterator>
 
-#include "server/text.h"
+#include "base/text.h"
 
 namespace tt::server {
 
 void Span::attribute(const char* key, absl::string_view text) {
-  attributes.emplace_back(key, valid_utf8(text, Tracer::kMaxText));
+  attributes.emplace_back(key, printable(text, Tracer::kMaxText));
 }
 
 void Span::ended_now(std::chrono::nanoseconds duration) {

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .. import _C
+from .. import _C, _printable
 from .._C import Tensor
 
 
@@ -99,7 +98,7 @@ def published() -> list[dict[str, Any]]:
     Each has a principal (its owner), name, bytes, tensors (their number), sessions (the number of those that hold its
     bytes), read_only, persist, and to, which is None if only its owner and operators may see it.
     """
-    return json.loads(_C.list_published())
+    return _printable.loads(_C.list_published())
 
 
 def unpublish(name: str, principal: str | None = None) -> None:

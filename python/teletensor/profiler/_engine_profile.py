@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import collections
-import json
 from collections.abc import Iterable
+
+from .. import _printable
 
 _FIELDS = ("principal", "session", "phase", "op", "kernel", "site")
 
 
 def decode(text: str) -> dict:
     """Returns a reply of Admin.profile() with numbers as numbers."""
-    reply = json.loads(text)
+    reply = _printable.loads(text)
     reply["samples"] = int(reply["samples"])
     for entry in reply["entries"]:
         entry["session"], entry["count"] = int(entry["session"]), int(entry["count"])
