@@ -1,12 +1,13 @@
 // default_socket(): the default unix socket of a user's engine, for listening and for connecting.
 #pragma once
 
-#include <pwd.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <string>
+
+#include "base/user_folder.h"
 
 namespace tt {
 
@@ -15,21 +16,9 @@ namespace tt {
 // cannot create these folders first. If the path is too long for a socket address, returns a path in
 // /tmp/teletensor-<uid>, which both sides check like any other folder.
 inline std::string default_socket() {
-  auto environment = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value ? value : "");
-  };
-  if (std::string runtime = environment("XDG_RUNTIME_DIR"); !runtime.empty())
-    return runtime + "/teletensor/engine.sock";
-  std::string state = environment("XDG_STATE_HOME");
-  if (state.empty()) {
-    std::string home = environment("HOME");
-    char buffer[1024];
-    passwd entry;
-    passwd* user = nullptr;
-    if (home.empty() && getpwuid_r(getuid(), &entry, buffer, sizeof buffer, &user) == 0 && user) home = user->pw_dir;
-    if (!home.empty()) state = home + "/.local/state";
-  }
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  if (runtime != nullptr && *runtime == '/') return std::string(runtime) + "/teletensor/engine.sock";
+  const std::string state = user_folder(UserFolder::kState);
   char host[65] = "localhost";
   gethostname(host, sizeof host - 1);
   std::string socket = state + "/teletensor/run-" + host + "/engine.sock";

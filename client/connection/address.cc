@@ -7,6 +7,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/user_folder.h"
 #include "engine/schema/error.h"
 
 namespace tt::client {
@@ -70,9 +71,8 @@ std::string token_file() {
 }
 
 std::string token_file_in_configuration() {
-  std::string config = environment("XDG_CONFIG_HOME");
-  if (config.empty()) config = environment("HOME") + "/.config";
-  return config + "/teletensor/token";
+  const std::string config = user_folder(UserFolder::kConfig);
+  return config.empty() ? "" : config + "/teletensor/token";
 }
 
 std::string find_token(const std::string& given) {
@@ -88,8 +88,8 @@ std::string find_admin_token(const std::string& given, const Address& address) {
   if (std::string token = environment("TELETENSOR_ADMIN_TOKEN"); !token.empty()) return token;
   if (std::string named = environment("TELETENSOR_ADMIN_TOKEN_FILE"); !named.empty()) return first_word(named);
   if (!is_local(address)) return "";
-  std::string file = token_file();
-  return first_word(file.substr(0, file.rfind('/') + 1) + "admin-token");
+  const std::string file = token_file();
+  return file.empty() ? "" : first_word(file.substr(0, file.rfind('/') + 1) + "admin-token");
 }
 
 }  // namespace tt::client

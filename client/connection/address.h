@@ -42,7 +42,7 @@ std::string find_token(const std::string& given);
 // token_file()'s folder. Empty if none is set.
 std::string find_admin_token(const std::string& given, const Address& address);
 // Returns the path of the token file of this user's engine: TELETENSOR_TOKEN_FILE, else teletensor/token in the user's
-// configuration folder.
+// configuration folder (base/user_folder.h). Empty if the user has none.
 std::string token_file();
 // The same without TELETENSOR_TOKEN_FILE.
 std::string token_file_in_configuration();

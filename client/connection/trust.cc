@@ -55,7 +55,7 @@ bool ends_within_line(int fd) {
 std::string known_engines_file() {
   if (const char* named = std::getenv("TELETENSOR_KNOWN_ENGINES"); named && *named) return named;
   const std::string token = token_file_in_configuration();
-  return token.substr(0, token.rfind('/') + 1) + "known_engines";
+  return token.empty() ? "" : token.substr(0, token.rfind('/') + 1) + "known_engines";
 }
 
 void choose_trust(const TrustOptions& options, Address* address) {
@@ -95,6 +95,7 @@ void choose_trust(const TrustOptions& options, Address* address) {
 void remember(const Address& address) {
   if (!address.tls || !address.trust.is_new || remembered(place_of(address)) == address.trust.fingerprint) return;
   const std::string file = known_engines_file();
+  if (file.empty()) return;
   const std::filesystem::path folder = std::filesystem::path(file).parent_path();
   std::error_code error;
   if (!folder.empty() && std::filesystem::create_directories(folder, error)) chmod(folder.c_str(), 0700);

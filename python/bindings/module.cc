@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/user_folder.h"
 #include "client/connect.h"
 #include "client/connection/interruption.h"
 #include "client/session/call_log.h"
@@ -226,6 +227,15 @@ void bind_connection(py::module_& m) {
       py::arg("address"), py::arg("token"), py::arg("client_name"), py::arg("memory_limit"), py::arg("compression"),
       py::arg("content_addressed"), py::arg("fingerprint") = "", py::arg("ca") = "", py::arg("certificate") = "",
       py::arg("key") = "", py::arg("traceparent") = "", py::arg("engine_binary") = "");
+  m.def(
+      "user_folder",
+      [](const std::string& name) {
+        return user_folder(name == "config"  ? UserFolder::kConfig
+                           : name == "cache" ? UserFolder::kCache
+                                             : UserFolder::kState);
+      },
+      py::arg("name"),
+      "The user's folder for \"config\", \"cache\" or \"state\": an absolute path, or empty if the user has no home.");
   m.def("check_traceparent", &client::check_traceparent, py::arg("text"),
         "Raises ValueError unless the text is empty or a W3C traceparent.");
   m.def(

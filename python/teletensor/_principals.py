@@ -17,6 +17,8 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
+from . import _C
+from ._printable import printable
 from ._status_rows import size
 
 ROLES = ("observer", "user", "operator")
@@ -36,8 +38,11 @@ _NAME = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9._@-]{0,63}")
 
 def default_file() -> str:
     """The file that TELETENSOR_PRINCIPALS names, else teletensor/principals.json in the user's configuration folder."""
-    config = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
-    return os.environ.get("TELETENSOR_PRINCIPALS") or os.path.join(config, "teletensor", "principals.json")
+    if named := os.environ.get("TELETENSOR_PRINCIPALS"):
+        return named
+    if not (config := _C.user_folder("config")):
+        raise ValueError("[user] expected an absolute path in HOME, XDG_CONFIG_HOME or the password database: set HOME, or use --file")
+    return os.path.join(config, "teletensor", "principals.json")
 
 
 def _read(file: str) -> list[dict[str, Any]]:
@@ -193,7 +198,7 @@ def table(file: str):
         weight = f"{each.get('weight', 1)}{' batch' if each.get('priority') == 'batch' else ''}"
         row = (each["name"], each.get("role", "user"), ", ".join(by), each.get("expires", "never"), str(each.get("sessions", "any")),
                weight, ", ".join(limits))  # fmt: skip
-        shown.add_row(*(Text(cell) for cell in row))
+        shown.add_row(*(Text(printable(cell)) for cell in row))
     return shown
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 
+from . import _C
+
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # the hash in a file's name
@@ -41,8 +43,11 @@ def get_dir() -> str:
 
 def _get_torch_home() -> str:
     """The folder of PyTorch's downloads: $TORCH_HOME, $XDG_CACHE_HOME/torch or ~/.cache/torch."""
-    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    return os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch")))
+    if named := os.environ.get("TORCH_HOME"):
+        return os.path.expanduser(named)
+    if not (cache := _C.user_folder("cache")):
+        raise RuntimeError("expected an absolute path in HOME, XDG_CACHE_HOME or the password database: set HOME or TORCH_HOME")
+    return os.path.join(cache, "torch")
 
 
 def set_dir(d: str | os.PathLike) -> None:

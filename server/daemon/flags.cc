@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "base/user_folder.h"
 #include "distributed/peers/peer_policy.h"
 #include "proto/default_socket.h"
 #include "server/rpc/address.h"
@@ -17,16 +18,28 @@
 namespace tt::server {
 namespace {
 
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
+// Empty if the user has no home.
+std::filesystem::path default_file(UserFolder folder, const char* name) {
+  const std::filesystem::path path = user_folder(folder);
+  return path.empty() ? path : path / "teletensor" / name;
 }
 
-std::filesystem::path default_token_file() {
-  std::string config = environment("XDG_CONFIG_HOME");
-  std::filesystem::path home =
-      config.empty() ? std::filesystem::path(environment("HOME")) / ".config" : std::filesystem::path(config);
-  return home / "teletensor" / "token";
+// Checks that files without a path of their own have a folder.
+const char* missing_folder(const Flags& flags) {
+  if (flags.is_worker()) return nullptr;
+  if (flags.token_file.empty() && !flags.no_auth && !flags.private_engine) {
+    return "no folder for the tokens: expected an absolute path in HOME, XDG_CONFIG_HOME or the password database; set "
+           "HOME, or use --token-file with a file that only this user can read";
+  }
+  if (flags.tls_self_signed && flags.tls.certificate.empty()) {
+    return "no folder for the key of TLS: expected an absolute path in HOME, XDG_CONFIG_HOME or the password database; "
+           "set HOME, or use --tls-dir";
+  }
+  if (flags.serves_models() && flags.model_cache.empty()) {
+    return "no folder for converted models: expected an absolute path in HOME, XDG_CACHE_HOME or the password "
+           "database; set HOME, or use --model-cache";
+  }
+  return nullptr;
 }
 
 std::string address_error(std::string& text) { return std::string(parse_address(text).status().message()); }
@@ -555,7 +568,7 @@ absl::Status check_inherited(const Flags& flags, const std::vector<Address>& add
 std::optional<int> parse_flags(int argc, char** argv, Flags* flags) {
   CLI::App app{"teletensord: the teletensor engine"};
   app.get_formatter()->column_width(34);
-  flags->token_file = default_token_file();
+  flags->token_file = default_file(UserFolder::kConfig, "token");
   add_options(app, flags);
   // A worker gets every option from its engine, which has read the environment.
   const bool is_worker =
@@ -568,21 +581,26 @@ std::optional<int> parse_flags(int argc, char** argv, Flags* flags) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error);
   }
-  if (flags->admin_token_file.empty()) flags->admin_token_file = flags->token_file.parent_path() / "admin-token";
+  if (flags->admin_token_file.empty() && !flags->token_file.empty()) {
+    flags->admin_token_file = flags->token_file.parent_path() / "admin-token";
+  }
   if (const char* why = conflicting_flags(*flags)) {
     std::cerr << "teletensord: " << why << "\n";
     return 2;
   }
   if (flags->tls_self_signed && flags->tls.certificate.empty()) {
     const std::filesystem::path folder = flags->tls_dir.empty() ? flags->token_file.parent_path() : flags->tls_dir;
-    flags->tls.certificate = folder / "tls-cert.pem";
-    flags->tls.key = folder / "tls-key.pem";
+    if (!folder.empty() || !flags->token_file.empty()) {
+      flags->tls.certificate = folder / "tls-cert.pem";
+      flags->tls.key = folder / "tls-key.pem";
+    }
   }
   if (flags->serves_models() && flags->model_cache.empty()) {
-    const std::string cache = environment("XDG_CACHE_HOME");
-    flags->model_cache =
-        (cache.empty() ? std::filesystem::path(environment("HOME")) / ".cache" : std::filesystem::path(cache)) /
-        "teletensor" / "models";
+    flags->model_cache = default_file(UserFolder::kCache, "models");
+  }
+  if (const char* why = missing_folder(*flags)) {
+    std::cerr << "teletensord: " << why << "\n";
+    return 2;
   }
   if (flags->check_config) {
     std::cout << app.config_to_str(true);

@@ -1,11 +1,15 @@
 #include "client/connection/address.h"
 
 #include <gtest/gtest.h>
+#include <pwd.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
+#include "base/user_folder.h"
+#include "client/connection/trust.h"
 #include "engine/schema/error.h"
 
 namespace tt::client {

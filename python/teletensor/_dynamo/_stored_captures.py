@@ -171,9 +171,9 @@ def key_of(entry: Any, slots: tuple, prints: Fingerprints) -> str:
 
 
 def folder() -> str:
-    """Where captures are stored: teletensor/captures in $XDG_CACHE_HOME, by default ~/.cache; empty if that is no absolute path."""
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")  # noqa: PTH111, PTH118
-    return os.path.join(cache, "teletensor", "captures") if os.path.isabs(cache) else ""  # noqa: PTH117, PTH118
+    """Where captures are stored: teletensor/captures in the user's cache folder; empty if there is none."""
+    cache = _C.user_folder("cache")
+    return os.path.join(cache, "teletensor", "captures") if cache else ""  # noqa: PTH118
 
 
 def is_private(path: str) -> bool:

@@ -72,7 +72,12 @@ def group_token() -> str:
     """Returns the secret that the ranks' engines share: ``TELETENSOR_GROUP_TOKEN``, else this user's, from a file."""
     if token := os.environ.get("TELETENSOR_GROUP_TOKEN"):
         return token
-    folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "teletensor"
+    if not (config := _C.user_folder("config")):
+        raise ValueError(
+            "[distributed] expected an absolute path in HOME, XDG_CONFIG_HOME or the password database for the group's token: "
+            "set HOME or TELETENSOR_GROUP_TOKEN"
+        )
+    folder = Path(config) / "teletensor"
     path = folder / "group-token"
     with contextlib.suppress(FileNotFoundError):
         return path.read_text().strip()
