@@ -65,9 +65,9 @@ void choose_trust(const TrustOptions& options, Address* address) {
           "[connect] fingerprint, ca and certificate require TLS: expected an address like teletensors://host:7070, "
           "got '",
           address->text, "'");
-    if (!is_local(*address)) {
+    if (address->socket.empty()) {  // an address of this host may be a tunnel's
       const bool expects_tls = !value_or_environment("", "TELETENSOR_TLS_FINGERPRINT").empty() ||
-                               !value_or_environment("", "TELETENSOR_TLS_CA").empty() ||
+                               (!is_local(*address) && !value_or_environment("", "TELETENSOR_TLS_CA").empty()) ||
                                !remembered(place_of(*address)).empty();
       check(ErrorKind::kValue, !expects_tls,
             "[connect] expected TLS, because a fingerprint or an authority is known for this connection: use "

@@ -54,6 +54,53 @@ TEST(Token, UsesFirstSource) {
   unsetenv("XDG_CONFIG_HOME");
 }
 
+TEST(UserFolder, IsAbsoluteOrNone) {
+  const std::string home = std::getenv("HOME") ? std::getenv("HOME") : "";
+  unsetenv("XDG_CONFIG_HOME");
+  unsetenv("HOME");
+  const passwd* const user = getpwuid(getuid());
+  const std::string of_user = user == nullptr ? "" : user->pw_dir;
+  EXPECT_EQ(user_folder(UserFolder::kConfig), of_user.empty() ? "" : of_user + "/.config");
+  setenv("HOME", "/home/me", 1);
+  EXPECT_EQ(user_folder(UserFolder::kState), "/home/me/.local/state");
+  setenv("XDG_CONFIG_HOME", "relative", 1);
+  EXPECT_EQ(user_folder(UserFolder::kConfig), "");
+  EXPECT_EQ(token_file(), "");
+  EXPECT_EQ(known_engines_file(), "");
+  unsetenv("XDG_CONFIG_HOME");
+  setenv("HOME", ".", 1);
+  EXPECT_EQ(user_folder(UserFolder::kCache), "");
+  EXPECT_EQ(token_file(), "");
+  setenv("HOME", home.c_str(), 1);
+}
+
+// A tunnel to another host's engine has an address of this host.
+TEST(Trust, RefusesPlainTcpIfAFingerprintIsKnown) {
+  const std::string file = testing::TempDir() + "/known_engines";
+  setenv("TELETENSOR_KNOWN_ENGINES", file.c_str(), 1);
+  std::ofstream(file) << "localhost:7071 sha256:" << std::string(64, '0') << "\n";
+  const auto is_refused = [](const char* text) {
+    Address address = parse_address(text);
+    try {
+      choose_trust({}, &address);
+    } catch (const Error&) {
+      return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(is_refused("localhost:7071"));
+  EXPECT_FALSE(is_refused("localhost:7072"));
+  setenv("TELETENSOR_TLS_CA", "ca.pem", 1);
+  EXPECT_FALSE(is_refused("localhost:7072"));
+  EXPECT_TRUE(is_refused("gpu-box:7072"));
+  unsetenv("TELETENSOR_TLS_CA");
+  setenv("TELETENSOR_TLS_FINGERPRINT", ("sha256:" + std::string(64, '0')).c_str(), 1);
+  for (const char* text : {"localhost:7072", "127.0.0.1:7072", "[::1]:7072"}) EXPECT_TRUE(is_refused(text)) << text;
+  EXPECT_FALSE(is_refused("unix:/run/engine.sock"));
+  unsetenv("TELETENSOR_TLS_FINGERPRINT");
+  unsetenv("TELETENSOR_KNOWN_ENGINES");
+}
+
 TEST(AdminToken, IsReadNextToTokenForLocalHostOnly) {
   const std::string folder = testing::TempDir() + "/admin-token-test";
   std::filesystem::create_directories(folder);
