@@ -28,6 +28,7 @@ uint64_t Account::new_tenant() {
 
 Account::~Account() {
   if (!quota_) return;
+  if (overdraft_from_.load(std::memory_order_relaxed) != 0) quota_->add_overdrawn(-1);
   quota_->add_bookkeeping(-static_cast<int64_t>(reported_host_.load(std::memory_order_relaxed)),
                           -static_cast<int64_t>(reported_handles_.load(std::memory_order_relaxed)));
 }
@@ -60,28 +61,24 @@ bool Account::move(uint64_t bytes, Device from, Device to, bool is_limited) {
 
 // The exchanges keep the sum of all reports right if several threads report.
 void Account::report() {
-  const uint64_t host = counted_host_bytes(), handles = handles_.load(std::memory_order_relaxed);
+  const uint64_t host = host_bytes(), handles = handles_.load(std::memory_order_relaxed);
   const uint64_t before = reported_host_.exchange(host, std::memory_order_relaxed);
   const uint64_t handles_before = reported_handles_.exchange(handles, std::memory_order_relaxed);
   quota_->add_bookkeeping(static_cast<int64_t>(host - before), static_cast<int64_t>(handles - handles_before));
-  const uint64_t room = quota_->has_handles() ? quota_room() : 0;
+  const uint64_t room = quota_->has_handles() ? quota_->host_room() : 0;
   quota_room_.store(room, std::memory_order_relaxed);
   uint64_t none = 0;
   if (room != 0) {
-    overdraft_from_.store(0, std::memory_order_relaxed);
-  } else {
-    overdraft_from_.compare_exchange_strong(none, std::max<uint64_t>(host_bytes(), 1), std::memory_order_relaxed);
+    if (overdraft_from_.exchange(0, std::memory_order_relaxed) != 0) quota_->add_overdrawn(-1);
+  } else if (overdraft_from_.compare_exchange_strong(none, std::max<uint64_t>(host - program(), 1),
+                                                     std::memory_order_relaxed)) {
+    quota_->add_overdrawn(1);
   }
-}
-
-uint64_t Account::quota_room() const {
-  const uint64_t room = quota_->host_room(), unused = kHostAllowance - std::min(host_bytes(), kHostAllowance);
-  return room > UINT64_MAX - unused ? UINT64_MAX : room + unused;
 }
 
 uint64_t Account::room_now() const {
   const uint64_t max = max_host_bytes(), now = host_bytes();
-  return std::min(now < max ? max - now : 0, quota_room());
+  return std::min(now < max ? max - now : 0, quota_->host_room());
 }
 
 std::string Account::refusal(uint64_t bytes, Device device) const {

@@ -4,7 +4,8 @@
 // together.
 //
 // Bookkeeping is host memory in addition to the tensors' bytes: handles, the tape, errors, frames, replies. Its byte
-// counts are estimates. The first kHostAllowance bytes are free; the rest counts against the limit as tensors do.
+// counts are estimates. The first kHostAllowance bytes are free; the rest counts against the account's limit as tensors
+// do. A quota counts the bookkeeping of all its accounts and has one such allowance.
 //
 // Owned by the session (shared with its storages, which may outlive it if another session holds them). Thread-safe.
 #pragma once
@@ -30,9 +31,9 @@ class Account {
   using DescribeSite = std::function<std::string(uint32_t site)>;
 
   // Bookkeeping that is not charged against the limit.
-  static constexpr uint64_t kHostAllowance = uint64_t{6} << 20;
+  static constexpr uint64_t kHostAllowance = Quota::kHostAllowance;
   // Bytes by which bookkeeping may exceed the limit, so that the errors of rejected instructions can be stored.
-  static constexpr uint64_t kHostOverdraft = uint64_t{2} << 20;
+  static constexpr uint64_t kHostOverdraft = Quota::kHostOverdraft;
   // The limit for bookkeeping if the account has no limit.
   static constexpr uint64_t kMaxHost = uint64_t{4} << 30;
 
@@ -120,10 +121,10 @@ class Account {
   // Whether bookkeeping exceeds the limit plus the overdraft. The running frame's program does not count, because its
   // bytes are freed with the frame: its instructions fail one by one instead.
   bool is_overdrawn() const {
-    const uint64_t bytes = host_bytes(), spared = kHostOverdraft + program();
-    if (bytes > max_host_bytes() + spared) return true;
+    const uint64_t bytes = host_bytes() - program();
+    if (bytes > max_host_bytes() + kHostOverdraft) return true;
     const uint64_t from = overdraft_from_.load(std::memory_order_relaxed);
-    return from != 0 && bytes > from + spared;
+    return from != 0 && bytes > from + quota_->overdraft();
   }
   const std::string& owner() const { return owner_; }
   // "train.py:12 in step"; empty if unknown.
@@ -135,21 +136,19 @@ class Account {
   static constexpr uint64_t kReportHandles = 256;
 
   uint64_t program() const { return program_.load(std::memory_order_relaxed); }
-  // The bookkeeping that the quota counts.
+  // The bookkeeping that counts against the account's own limit.
   uint64_t counted_host_bytes() const {
     const uint64_t bytes = host_bytes();
     return bytes > kHostAllowance ? bytes - kHostAllowance : 0;
   }
   // The number of bytes by which bookkeeping may still grow, with the quota's room of this moment.
   uint64_t room_now() const;
-  // The quota's room, with this account's unused allowance, which the quota does not count.
-  uint64_t quota_room() const;
   // Reports bookkeeping and handles to the quota if they have changed by a step. Any thread.
   void report_steps() {
     const auto differ = [](uint64_t now, const std::atomic<uint64_t>& reported, uint64_t step) {
       return now - reported.load(std::memory_order_relaxed) + step > 2 * step;
     };
-    if (differ(counted_host_bytes(), reported_host_, kReportBytes) ||
+    if (differ(host_bytes(), reported_host_, kReportBytes) ||
         differ(handles_.load(std::memory_order_relaxed), reported_handles_, kReportHandles)) {
       report();
     }
@@ -169,7 +168,7 @@ class Account {
   std::atomic<uint64_t> bookkeeping_{0};
   std::atomic<uint64_t> handles_{0};
   std::atomic<uint64_t> reported_host_{0}, reported_handles_{0};  // to the quota
-  std::atomic<uint64_t> quota_room_{UINT64_MAX};                  // for bookkeeping, with the unused allowance
+  std::atomic<uint64_t> quota_room_{UINT64_MAX};                  // for bookkeeping
   std::atomic<uint64_t> overdraft_from_{0};  // bookkeeping when the quota's room ended; 0: there is room
   std::atomic<uint64_t> host_{0};
   std::atomic<uint64_t> program_{0};

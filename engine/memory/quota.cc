@@ -10,6 +10,8 @@ namespace {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
+std::atomic<uint64_t> bookkeeping_of_all{0}, max_bookkeeping_of_all{0};
+
 bool exceeds(uint64_t bytes, uint64_t limit) { return limit != 0 && bytes > limit; }
 
 uint64_t room(uint64_t held, uint64_t limit) {
@@ -37,7 +39,10 @@ void Quota::set_limits(const QuotaLimits& limits) {
   max_checkpoint_bytes_.store(limits.checkpoint_bytes, kRelaxed);
 }
 
+void Quota::limit_bookkeeping_of_all(uint64_t bytes) { max_bookkeeping_of_all.store(bytes, kRelaxed); }
+
 bool Quota::charge(uint64_t bytes, Device device) {
+  if (!counts_tensors_) return true;
   if (!charge_here(bytes, device)) return false;
   for (size_t i = 0; i < parents_.size(); ++i) {
     if (parents_[i]->charge(bytes, device)) continue;
@@ -63,6 +68,7 @@ bool Quota::charge_here(uint64_t bytes, Device device) {
 }
 
 void Quota::refund(uint64_t bytes, Device device) {
+  if (!counts_tensors_) return;
   refund_here(bytes, device);
   for (const std::shared_ptr<Quota>& parent : parents_) parent->refund(bytes, device);
 }
@@ -75,10 +81,12 @@ void Quota::refund_here(uint64_t bytes, Device device) {
 void Quota::add_bookkeeping(int64_t bytes, int64_t handles) {
   bookkeeping_.fetch_add(static_cast<uint64_t>(bytes), kRelaxed);
   handles_.fetch_add(static_cast<uint64_t>(handles), kRelaxed);
+  if (parents_.empty()) bookkeeping_of_all.fetch_add(static_cast<uint64_t>(bytes), kRelaxed);
   for (const std::shared_ptr<Quota>& parent : parents_) parent->add_bookkeeping(bytes, handles);
 }
 
 bool Quota::move(uint64_t bytes, Device from, Device to, bool is_limited) {
+  if (!counts_tensors_) return true;
   if (!move_here(bytes, from, to, is_limited)) return false;
   for (size_t i = 0; i < parents_.size(); ++i) {
     if (parents_[i]->move(bytes, from, to, is_limited)) continue;
@@ -105,6 +113,11 @@ uint64_t Quota::host_room() const {
   const uint64_t kept = bookkeeping();
   uint64_t least = std::min(room(held() + kept, max_memory_.load(kRelaxed)),
                             room(held(Device{}) + kept, max_host_memory_.load(kRelaxed)));
+  const uint64_t unused = kHostAllowance - std::min(bookkeeping_.load(kRelaxed), kHostAllowance);
+  least = least > UINT64_MAX - unused ? UINT64_MAX : least + unused;
+  if (const uint64_t max = max_bookkeeping_of_all.load(kRelaxed); max != 0) {
+    least = std::min({least, room(bookkeeping_of_all.load(kRelaxed), max), room(bookkeeping_.load(kRelaxed), max / 2)});
+  }
   for (const std::shared_ptr<Quota>& parent : parents_) least = std::min(least, parent->host_room());
   return least;
 }
@@ -141,7 +154,11 @@ std::string Quota::bookkeeping_refusal(uint64_t bytes) const {
     return absl::StrCat("the sessions of ", principal_, " have ", handles(), " handles, of at most ",
                         max_handles_.load(kRelaxed));
   }
-  return refusal(bytes, Device{});
+  if (std::string reason = refusal(bytes, Device{}); !reason.empty()) return reason;
+  if (host_room() >= bytes) return "";
+  return absl::StrCat("the sessions of ", principal_, " have ", bytes_text(bookkeeping_.load(kRelaxed)),
+                      " of bookkeeping, and all sessions of the engine ", bytes_text(bookkeeping_of_all.load(kRelaxed)),
+                      " of at most ", bytes_text(max_bookkeeping_of_all.load(kRelaxed)));
 }
 
 }  // namespace tt

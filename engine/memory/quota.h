@@ -1,12 +1,14 @@
 // Quota: what the accounts of one principal hold together, and what they may hold.
 //
 // An account (account.h) charges its quota for what it charges itself. Its bookkeeping and handles are reported in
-// steps, so that instructions of different sessions do not write to one counter. Limits may be changed at any time:
-// what is held stays, and requests fail until enough has been freed. Shared by the principal's sessions and by what
-// outlives them. A quota may have parents, which are charged, too: a published model counts both for its principal and
-// for all models. Thread-safe.
+// steps, so that instructions of different sessions do not write to one counter. The first kHostAllowance bytes of
+// bookkeeping are free, once for all accounts of the quota; tensors cannot take their place. Limits may be changed at
+// any time: what is held stays, and requests fail until enough has been freed. Shared by the principal's sessions and
+// by what outlives them. A quota may have parents, which are charged, too: a published model counts both for its
+// principal and for all models. Thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -22,7 +24,7 @@ namespace tt {
 
 // 0: no limit.
 struct QuotaLimits {
-  uint64_t memory = 0;       // tensors on all devices, and bookkeeping above each session's allowance
+  uint64_t memory = 0;       // tensors on all devices, and bookkeeping above the quota's allowance
   uint64_t host_memory = 0;  // tensors on the CPU, and that bookkeeping
   uint64_t gpu_memory = 0;   // tensors on each GPU or other accelerator
   uint64_t handles = 0;
@@ -32,12 +34,24 @@ struct QuotaLimits {
 
 class Quota {
  public:
+  // Bookkeeping that is not charged against the limits.
+  static constexpr uint64_t kHostAllowance = uint64_t{6} << 20;
+  // Bytes by which the bookkeeping of all accounts together may exceed the limit (Account::is_overdrawn).
+  static constexpr uint64_t kHostOverdraft = uint64_t{2} << 20;
+  static constexpr uint64_t kMinOverdraft = uint64_t{64} << 10;  // of each account
+
+  // `counts_tensors`: whether tensors are charged; otherwise only bookkeeping and handles are, and limits of memory are
+  // for bookkeeping.
   explicit Quota(std::string principal, const QuotaLimits& limits = {},
-                 std::vector<std::shared_ptr<Quota>> parents = {})
-      : principal_(std::move(principal)), parents_(std::move(parents)) {
+                 std::vector<std::shared_ptr<Quota>> parents = {}, bool counts_tensors = true)
+      : principal_(std::move(principal)), parents_(std::move(parents)), counts_tensors_(counts_tensors) {
     set_limits(limits);
   }
   const std::string& principal() const { return principal_; }
+  bool counts_tensors() const { return counts_tensors_; }
+  // Limits the bookkeeping of all quotas of the process together, including their allowances; one of them may have
+  // half. 0: no limit.
+  static void limit_bookkeeping_of_all(uint64_t bytes);
   QuotaLimits limits() const;
   void set_limits(const QuotaLimits& limits);
 
@@ -51,6 +65,13 @@ class Quota {
   void add_bookkeeping(int64_t bytes, int64_t handles);
   // The number of bytes by which bookkeeping may still grow.
   uint64_t host_room() const;
+  // Counts the accounts whose bookkeeping has reached the limit, among which the overdraft is divided.
+  void add_overdrawn(int64_t accounts) {
+    overdrawn_.fetch_add(static_cast<uint64_t>(accounts), std::memory_order_relaxed);
+  }
+  uint64_t overdraft() const {
+    return std::max(kHostOverdraft / std::max<uint64_t>(overdrawn_.load(std::memory_order_relaxed), 1), kMinOverdraft);
+  }
   // Whether there may be more handles.
   bool has_handles() const {
     const uint64_t limit = max_handles_.load(std::memory_order_relaxed);
@@ -66,7 +87,11 @@ class Quota {
   // Bytes of tensors on all devices; on the CPU or on one GPU.
   uint64_t held() const { return all_.load(std::memory_order_relaxed); }
   uint64_t held(Device device) const { return meter(device).load(std::memory_order_relaxed); }
-  uint64_t bookkeeping() const { return bookkeeping_.load(std::memory_order_relaxed); }
+  // Above the allowance.
+  uint64_t bookkeeping() const {
+    const uint64_t bytes = bookkeeping_.load(std::memory_order_relaxed);
+    return bytes > kHostAllowance ? bytes - kHostAllowance : 0;
+  }
   uint64_t handles() const { return handles_.load(std::memory_order_relaxed); }
   uint64_t transfers() const { return transfers_.load(std::memory_order_relaxed); }
 
@@ -89,9 +114,10 @@ class Quota {
 
   const std::string principal_;
   const std::vector<std::shared_ptr<Quota>> parents_;
+  const bool counts_tensors_;
   Counter max_memory_{0}, max_host_memory_{0}, max_gpu_memory_{0}, max_handles_{0}, max_transfers_{0},
       max_checkpoint_bytes_{0};
-  Counter all_{0}, cpu_{0}, bookkeeping_{0}, handles_{0}, transfers_{0}, writing_{0};
+  Counter all_{0}, cpu_{0}, bookkeeping_{0}, handles_{0}, transfers_{0}, writing_{0}, overdrawn_{0};
   std::array<Counter, kNumAccelerators> gpus_{};
 };
 

@@ -196,7 +196,7 @@ def table(file: str):
         by += [f"certificate {name}" for name in each.get("certificates", [])]
         limits = [f"{field} {size(each[field]) if in_bytes else each[field]}" for field, (in_bytes, _) in LIMITS.items() if field in each]
         weight = f"{each.get('weight', 1)}{' batch' if each.get('priority') == 'batch' else ''}"
-        row = (each["name"], each.get("role", "user"), ", ".join(by), each.get("expires", "never"), str(each.get("sessions", "any")),
+        row = (each["name"], each.get("role", "user"), ", ".join(by), each.get("expires", "never"), str(each.get("sessions", "64")),
                weight, ", ".join(limits))  # fmt: skip
         shown.add_row(*(Text(printable(cell)) for cell in row))
     return shown
@@ -216,7 +216,7 @@ def add_arguments(parser) -> None:
     changed.add_argument("name")
     for each in (new, changed):
         each.add_argument("--expires", metavar="DATE", help="such as 2027-01-31 (its end, UTC) or 2027-01-31T12:00:00Z")
-        each.add_argument("--sessions", type=int, metavar="N", help="maximum number of sessions at a time (default: the engine's)")
+        each.add_argument("--sessions", type=int, metavar="N", help="maximum number of sessions at a time (default: 64)")
         each.add_argument("--weight", type=int, metavar="N", help=f"part of the processors' time, from 1 to {MAX_WEIGHT} (default: 1)")
         each.add_argument("--priority", choices=PRIORITIES, help="batch: runs when no interactive one has work (default: interactive)")
         limits = each.add_argument_group("limits of its sessions together")

@@ -74,7 +74,7 @@ void describe(const std::string& name, const Sessions::Usage& usage, v1::Princip
   wire->set_failed(usage.failed);
   if (!usage.quota) return;
   const QuotaLimits limits = usage.quota->limits();
-  wire->set_held_bytes(usage.quota->held());  // with what outlives its session
+  if (usage.quota->counts_tensors()) wire->set_held_bytes(usage.quota->held());  // with what outlives its session
   wire->set_bookkeeping_bytes(usage.quota->bookkeeping());
   wire->set_transfers(usage.quota->transfers());
   wire->set_memory_limit(limits.memory);

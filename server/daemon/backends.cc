@@ -1,5 +1,7 @@
 #include "server/daemon/backends.h"
 
+#include <algorithm>
+
 #include "autograd/record.h"
 #include "distributed/operators.h"
 #include "distributed/pull_operators.h"
@@ -9,6 +11,7 @@
 #include "engine/dispatch/dispatcher.h"
 #include "engine/extension/library.h"
 #include "engine/memory/alloc_conf.h"
+#include "engine/memory/quota.h"
 #include "engine/schema/op_ids.h"
 #include "engine/session/graphs.h"
 #include "engine/session/memory_snapshot.h"
@@ -24,6 +27,11 @@
 #include "server/transfer/transfer.h"
 
 namespace tt::server {
+namespace {
+
+constexpr uint64_t kMinBookkeeping = uint64_t{64} << 20;
+
+}  // namespace
 
 void register_backends(int threads, uint64_t memory_limit, const DeviceLibraries& libraries) {
   static_cast<void>(alloc_conf_of_environment());  // reports an invalid setting at start, with or without a GPU
@@ -51,11 +59,13 @@ void register_backends(int threads, uint64_t memory_limit, const DeviceLibraries
   distributed::register_distributed(dispatcher);  // after device libraries, which do not adopt its kernels
   if (open_cuda_plugin(devices, dispatcher) > 0) dispatcher.set(op_id::kUploaded, Key::kCUDA, &uploaded);
   if (threads > 0) set_num_threads(threads);
-  if (memory_limit == 0) return;
   for (const DeviceInfo& info : devices.list()) {
     const bool is_less = !is_plugin(info.device.type) || memory_limit < info.total_memory;
-    if (is_less) devices.allocator(info.device).set_limit(memory_limit);
+    if (memory_limit != 0 && is_less) devices.allocator(info.device).set_limit(memory_limit);
   }
+  // In addition to the tensors. A smaller limit would not even suffice for the sessions of one principal.
+  const uint64_t limit = devices.allocator(Device{}).stats().limit;
+  Quota::limit_bookkeeping_of_all(limit == 0 ? 0 : std::max(limit / 2, kMinBookkeeping));
 }
 
 }  // namespace tt::server

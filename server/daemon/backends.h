@@ -15,6 +15,7 @@ struct DeviceLibraries {
 
 // Registers devices, kernels, gradients and the server's own operators. Call once, before the first session. `threads`
 // is per operation (0: one per core); `memory_limit` bounds all tensors of each device (0: no limit).
+// Half of the CPU's limit bounds the sessions' bookkeeping.
 void register_backends(int threads, uint64_t memory_limit, const DeviceLibraries& libraries = {});
 
 }  // namespace tt::server

@@ -60,6 +60,9 @@ absl::string_view metadata(const grpc::ServerContext& context, const char* name)
   return {found->second.data(), found->second.size()};
 }
 
+// Estimated memory of a session's stream: its connection, call and thread, with their buffers.
+constexpr uint64_t kStreamBytes = uint64_t{96} << 10;
+
 Auth::Credentials credentials_of(const grpc::ServerContext& context) {
   Auth::Credentials credentials{metadata(context, "authorization")};
   const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();
@@ -130,6 +133,7 @@ grpc::Status EngineService::serve_session(grpc::ServerContext* context, FrameStr
   const Attachment attachment(sessions_, *session, context);
   if (!attachment) return to_grpc(session_ended());
   const absl::string_view nonce = metadata(*context, "teletensor-pipes");
+  const HostCharge charge(session->account(), kStreamBytes);
   status =
       nonce.empty() ? execute_frames(context, stream, attachment) : serve_pipes(context, stream, nonce, attachment);
   if (session->over()) sessions_.end(*session);

@@ -101,6 +101,7 @@ absl::StatusOr<Principals::Table> Principals::parse(const std::string& text) {
     }
     Entry entry;
     entry.principal.name = each["name"].get<std::string>();
+    entry.principal.max_sessions = Principals::kDefaultSessions;
     QuotaLimits limits;
     uint32_t weight = 1;
     Share::Priority priority = Share::Priority::kInteractive;
@@ -142,7 +143,7 @@ absl::StatusOr<Principals::Table> Principals::parse(const std::string& text) {
         entry.expires = *time;
       } else if (field == "sessions") {
         if (!value.is_number_unsigned()) return in_entry(invalid(field, "a number", value));
-        entry.principal.max_sessions = value.get<size_t>();
+        if (value != 0) entry.principal.max_sessions = value.get<size_t>();
       } else if (field == "weight") {
         if (!value.is_number_unsigned() || value.get<uint64_t>() - 1 >= Share::kMaxWeight) {
           return in_entry(invalid(field, absl::StrCat("a number from 1 to ", Share::kMaxWeight), value));

@@ -34,6 +34,9 @@ class Principals {
   // that has expired: its sessions have to end.
   using Revoked = std::function<void(const std::string& name)>;
 
+  // Maximum number of sessions of a principal without the field `sessions`.
+  static constexpr size_t kDefaultSessions = 64;
+
   // Reads `file`. The message of an error is one line with the file and the entry.
   static absl::StatusOr<std::unique_ptr<Principals>> from_file(std::filesystem::path file);
   ~Principals();

@@ -45,6 +45,7 @@ Session::Session(Options options)
       offload_(options_.offload ? std::make_unique<SessionOffload>(options_.offload, options_.principal, account_)
                                 : nullptr),
       cancellation_(options_.frame_time_limit) {
+  account_->charge_host(kHostBytes);
   slots_.set_limit(options_.limits.max_handles);
   content_index_->add(contents_);
   context_.account = account_;
@@ -158,6 +159,7 @@ void Session::free_everything() {
   context_.close();
   account_->set_bookkeeping(0, 0);
   account_->set_program(0);
+  account_->refund_host(kHostBytes);
   publish(executed());
   std::shared_ptr<SharedSegment> unused;  // destroyed after the lock is released: the destructor may wait for a device
   MutexLock lock(progress_mutex_);

@@ -104,6 +104,9 @@ const char* phase_name(SessionActivity::Phase phase);  // "idle", "prepare"
 
 class Session {
  public:
+  // Estimated host memory of a session without tensors, without that of its stream.
+  static constexpr uint64_t kHostBytes = uint64_t{64} << 10;
+
   struct Options {
     uint64_t id = 0;
     std::string key;  // the digest of the session's key (session_key.h)

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/escaping.h"
-#include "base/text.h"
 #include "absl/strings/str_cat.h"
+#include "base/text.h"
 #include "engine/device/devices.h"
 #include "engine/schema/op.h"
 #include "server/convert.h"
@@ -16,8 +15,8 @@
 
 namespace tt::server {
 namespace {
-constexpr size_t kMaxClientBytes = 256;
 
+constexpr size_t kMaxClientBytes = 256;
 
 uint64_t least_limit(uint64_t a, uint64_t b) {
   if (a == 0 || b == 0) return std::max(a, b);
@@ -123,7 +122,7 @@ absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view a
   record.memory_limit = least_limit(request.memory_limit(), options_.session_memory_limit);
   opened->session = make(record, address, principal, request.traceparent());
   ++ended_[principal.name].opened;
-  add(opened->session, address).quota = principal.quota;
+  add(opened->session, address).quota = opened->session->account()->quota();
   log_sessions().info(absl::StrCat("session ", record.id, " opened by ", record.client),
                       {record.id, principal.name, address});
   return absl::OkStatus();
@@ -164,6 +163,14 @@ absl::Status Sessions::check_room(absl::string_view address, const Principal& pr
                                                        " sessions at a time; end one of them first"));
     }
   }
+  const auto known = ended_.find(principal.name);
+  const Quota* const quota = principal.quota         ? principal.quota.get()
+                             : known != ended_.end() ? known->second.quota.get()
+                                                     : nullptr;
+  if (quota != nullptr && quota->host_room() < Session::kHostBytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no memory for another session: ", quota->bookkeeping_refusal(Session::kHostBytes)));
+  }
   return absl::OkStatus();
 }
 
@@ -174,7 +181,10 @@ std::shared_ptr<Session> Sessions::make(const SessionRecord& record, absl::strin
   std::shared_ptr<SharedTensors>& shared = shared_[principal.name];
   if (!shared) shared = std::make_shared<SharedTensors>();
   Usage& usage = ended_[principal.name];
-  usage.quota = principal.quota;
+  if (principal.quota) usage.quota = principal.quota;
+  if (!usage.quota) {  // without limits of its own
+    usage.quota = std::make_shared<Quota>(principal.name, QuotaLimits{}, std::vector<std::shared_ptr<Quota>>(), false);
+  }
   if (principal.share) usage.share = principal.share;
   if (!usage.share) usage.share = std::make_shared<Share>(principal.name);
   Session::Options made(Session::Options{record.id,
@@ -193,7 +203,7 @@ std::shared_ptr<Session> Sessions::make(const SessionRecord& record, absl::strin
                                          options_.peers,
                                          options_.open_gate,
                                          options_.frame_times,
-                                         principal.quota,
+                                         usage.quota,
                                          options_.queues,
                                          usage.share,
                                          publications_,

@@ -121,7 +121,7 @@ class Sessions {
   struct Usage {
     uint64_t sessions = 0, bytes = 0, offloaded = 0, handles = 0;
     uint64_t opened = 0, frames = 0, instructions = 0, failed = 0;
-    std::shared_ptr<const Quota> quota;  // null: none
+    std::shared_ptr<Quota> quota;  // null: none
     std::shared_ptr<Share> share;
     void add_work(const v1::SessionStatus& status);
   };

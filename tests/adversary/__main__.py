@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib
 import json
 import os
 import re
@@ -34,6 +35,9 @@ from tests.sockets import is_listening
 ROOT = Path(__file__).resolve().parent.parent.parent
 LEASE = 1  # second
 SESSION_LIMIT = 64 << 20
+# A principal with limits, and the maximum growth of the daemon's resident memory during the attacks that use it.
+LIMITED = {"name": "limited", "memory": 50 << 20, "sessions": 101}
+MOST_HELD = {"small_tensors": 128 << 20}
 MOST_GROWTH = 64 << 20  # maximum growth of the daemon's resident memory after an attack
 KEPT = 15  # seconds; the daemon keeps unused host memory for ten
 MOST_STEP = 20.0  # seconds; maximum duration of a victim's step, on any machine
@@ -77,10 +81,14 @@ class Engine:
         flags = ["--listen", self.socket, "--listen", self.tcp, "--token-file", str(folder / "token"),
                  "--admin-token-file", str(folder / "admin-token"), "--lease", str(LEASE),
                  "--session-memory-limit", str(SESSION_LIMIT), "--peer-networks", "127.0.0.0/8",
+                 "--principals", str(folder / "principals.json"),
                  "--operators", str(compile_operators(folder)), "--models", str(folder / "models"), "--model-poll", "0"]
         if (devices := build / "tests/libexample_device.so").exists():
             flags += ["--devices", str(devices)]
         (folder / "models").mkdir()
+        self.limited_token = os.urandom(32).hex()
+        entry = {**LIMITED, "token_sha256": hashlib.sha256(self.limited_token.encode()).hexdigest()}
+        (folder / "principals.json").write_text(json.dumps({"principals": [entry]}))
         self.process = subprocess.Popen([str(build / "bin/teletensord"), *flags], stdout=self.log, stderr=self.log,
                                         env={**os.environ, "TELETENSOR_CUDA_PLUGIN": ""})
         deadline = time.monotonic() + 30
@@ -113,7 +121,8 @@ class Engine:
     def environment(self, build: Path) -> dict[str, str]:
         """The environment of a real client of this engine."""
         path = os.pathsep.join([str(build / "python"), str(ROOT)])
-        return {**os.environ, "PYTHONPATH": path, "TELETENSOR_ADDRESS": self.socket, "TELETENSOR_TOKEN": self.token}
+        return {**os.environ, "PYTHONPATH": path, "TELETENSOR_ADDRESS": self.socket, "TELETENSOR_TOKEN": self.token,
+                "ADVERSARY_LIMITED_TOKEN": self.limited_token}
 
     def stop(self) -> int:
         """Terminates the daemon; returns its exit status."""
@@ -171,6 +180,7 @@ def run_attack(engine: Engine, client_build: Path, attack: str, args: argparse.N
         training = train(engine, client_build, args.steps, args.seconds)
     except (RuntimeError, subprocess.TimeoutExpired) as error:
         complaint = str(error)
+    held = engine.resident - resident
     for attacker in attackers:
         if attacker.poll() is not None:
             complaint = complaint or f"an attacker ended by itself: {attacker.stderr.read()[-2000:]}"
@@ -187,6 +197,7 @@ def run_attack(engine: Engine, client_build: Path, attack: str, args: argparse.N
     same = training is not None and bool(training.digests) and training.digests.items() <= alone.digests.items()
     checks = [(same, "the victim's weights differ"), (left == 0, f"{left} bytes stay allocated"),
               (growth <= MOST_GROWTH or engine.is_sanitized, f"the daemon's memory grew by {growth >> 20} MB"),
+              (held <= MOST_HELD.get(attack, held) or engine.is_sanitized, f"the attackers held {held >> 20} MB"),
               (training is not None and max(training.seconds) < MOST_STEP, "a step of the victim took too long")]
     complaint = complaint or "; ".join(what for ok, what in checks if not ok)
     return Outcome(attack, same, training, growth, left, complaint)

@@ -206,6 +206,27 @@ def memory_hog(address: str, token: str, rng: random.Random) -> None:
             continue
 
 
+def small_tensors(address: str, token: str, rng: random.Random) -> None:
+    """Fills as many sessions as allowed with tensors of one element, as a principal with a limit of memory."""
+    peers = []
+    while True:
+        try:
+            peers.append(hold_small_tensors(address, os.environ["ADVERSARY_LIMITED_TOKEN"]))
+        except grpc.RpcError:
+            time.sleep(1)
+
+
+def hold_small_tensors(address: str, token: str, count: int = 7000):
+    """A connection whose session has tensors of one element each, or their errors, when the function returns."""
+    peer, key = _new_session(address, token)
+    frame = message("Frame")()
+    for name in range(1, count + 1):
+        instruction(frame, "ones", [1], FLOAT32, CPU, result=name)
+    replies = peer.session(key, _frames(frame))
+    next(replies, None)
+    return peer, replies
+
+
 def endless_work(address: str, token: str, rng: random.Random) -> None:
     """Queues minutes of work and drops the connection."""
     while True:
@@ -535,7 +556,7 @@ ATTACKS: dict[str, Attack] = {attack.__name__: attack for attack in (
     held_reflection_streams, unfinished_hellos, guessed_tokens, session_flood, empty_instructions, many_reads,
     instruction_bombs, memory_hog, endless_work, killed_clients, unread_downloads, unfed_uploads, random_walk,
     administration, many_shapes, shared_memory, released_lists, full_stores, many_groups, forbidden_ports,
-    silent_connections, flapping_link, *SURFACES)}
+    silent_connections, flapping_link, small_tensors, *SURFACES)}
 
 
 if __name__ == "__main__":

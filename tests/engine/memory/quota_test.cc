@@ -114,30 +114,71 @@ TEST(QuotaTest, ChangedLimitsKeepWhatIsHeld) {
   EXPECT_EQ(quota->limits().memory, 4 * kMiB);
 }
 
-TEST(QuotaTest, CountsBookkeepingAboveTheAllowance) {
+TEST(QuotaTest, CountsBookkeepingAboveOneAllowance) {
   const auto quota = std::make_shared<Quota>("alice", QuotaLimits{.memory = 4 * kMiB});
   {
     const auto a = make(quota), b = make(quota);
     a->charge_host(Account::kHostAllowance);
-    b->charge_host(Account::kHostAllowance);
     EXPECT_EQ(quota->bookkeeping(), 0u);
-    a->charge_host(3 * kMiB);
+    b->charge_host(3 * kMiB);
     EXPECT_EQ(quota->bookkeeping(), 3 * kMiB);
     EXPECT_FALSE(b->charge(2 * kMiB));
     EXPECT_TRUE(b->charge(kMiB));
     EXPECT_FALSE(b->has_host_room(kMiB));
     EXPECT_THAT(b->bookkeeping_refusal(kMiB), HasSubstr("the sessions of alice hold 4 MiB of their limit"));
-    b->set_program(0);  // reports: the room was that before the others' growth
-    EXPECT_EQ(b->host_room(), 0u);
-    a->set_program(0);
-    a->charge_host(2 * kMiB);
-    EXPECT_FALSE(a->is_overdrawn());
-    a->charge_host(2 * kMiB);
-    EXPECT_TRUE(a->is_overdrawn());
+    a->set_program(0);  // reports: the room was that before the others' growth
+    EXPECT_EQ(a->host_room(), 0u);
     b->refund(kMiB);
   }
   EXPECT_EQ(quota->bookkeeping(), 0u);
   EXPECT_EQ(quota->held(), 0u);
+}
+
+TEST(QuotaTest, DividesTheOverdraftAmongAccounts) {
+  const auto quota = std::make_shared<Quota>("alice", QuotaLimits{.memory = kMiB});
+  const auto full = make(quota);
+  full->charge_host(Account::kHostAllowance + kMiB);
+  std::vector<std::shared_ptr<Account>> others;
+  uint64_t overdraft = 0;
+  for (int i = 0; i < 64; ++i) {
+    others.push_back(make(quota));
+    others.back()->set_program(0);
+  }
+  for (const auto& each : others) {
+    for (; !each->is_overdrawn(); overdraft += 4 << 10) each->charge_host(4 << 10);
+  }
+  EXPECT_LE(overdraft, 64 * (Quota::kMinOverdraft + (8 << 10)));
+  others.clear();
+  full->refund_host(kMiB);
+  full->set_program(0);
+  const auto next = make(quota);
+  full->charge_host(kMiB);
+  next->set_program(0);
+  next->charge_host(kMiB);
+  EXPECT_FALSE(next->is_overdrawn()) << "accounts that have ended need no overdraft";
+}
+
+TEST(QuotaTest, LimitsTheBookkeepingOfAll) {
+  Quota::limit_bookkeeping_of_all(20 * kMiB);
+  const auto make_quota = [](const char* name) {
+    return std::make_shared<Quota>(name, QuotaLimits{}, std::vector<std::shared_ptr<Quota>>(), false);
+  };
+  {
+    const auto a = make(make_quota("alice")), b = make(make_quota("bob"));
+    EXPECT_TRUE(a->charge(kMiB << 20)) << "counts no tensors";
+    EXPECT_EQ(a->quota()->held(), 0u);
+    a->refund(kMiB << 20);
+    a->charge_host(9 * kMiB);
+    EXPECT_TRUE(a->has_host_room(kMiB));
+    EXPECT_FALSE(a->has_host_room(2 * kMiB)) << "one has at most half";
+    EXPECT_THAT(a->bookkeeping_refusal(2 * kMiB), HasSubstr("the sessions of alice have 9 MiB of bookkeeping"));
+    b->charge_host(9 * kMiB);
+    const auto c = make(make_quota("carol"));
+    EXPECT_TRUE(c->has_host_room(2 * kMiB));
+    EXPECT_FALSE(c->has_host_room(3 * kMiB));
+  }
+  EXPECT_TRUE(make(make_quota("alice"))->has_host_room(10 * kMiB));
+  Quota::limit_bookkeeping_of_all(0);
 }
 
 TEST(QuotaTest, LimitsHandles) {

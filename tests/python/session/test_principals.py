@@ -61,6 +61,10 @@ class Engine:
     def text(self) -> str:
         return Path(self.log.name).read_text()  # the engine shares the position of self.log
 
+    def resident(self) -> int:
+        """Resident memory in bytes."""
+        return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
     def records(self, event: str) -> list[dict]:
         return [each for each in map(json.loads, self.audit.read_text().splitlines()) if each["event"] == event]
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 
+import grpc
 import pytest
 
+from tests.adversary.attacks import hold_small_tensors
+from tests.adversary.wire import Peer
 from tests.conftest import BUILD, IN_PROCESS, client_environment, eventually
 from tests.python.session.test_principals import Engine, engine, run, user  # noqa: F401 - a fixture
 
@@ -114,6 +117,37 @@ def test_memory_is_limited_together(engine, clients):  # noqa: F811
     eventually(lambda: limits_of(engine, alice)["alice"]["sessions"] == "0")
     ended = limits_of(engine, alice)["alice"]
     assert [ended[field] for field in ("held_bytes", "bookkeeping_bytes", "handles", "transfers")] == ["0"] * 4
+
+
+def test_sessions_have_a_default_limit(engine):  # noqa: F811
+    token, more = user(engine.file, "add", "alice"), user(engine.file, "add", "bob", "--sessions", "65")
+    engine.start()
+    peer, other = Peer(engine.address, token), Peer(engine.address, more)
+    for _ in range(64):
+        peer.hello(), other.hello()
+    with pytest.raises(grpc.RpcError, match="alice may have 64 sessions at a time"):
+        peer.hello()
+    other.hello()
+
+
+def test_bookkeeping_is_limited_together(engine):  # noqa: F811
+    """Tensors of one element in many sessions: one free allowance for all, and the engine's memory follows the account."""
+    token = user(engine.file, "add", "alice", "--memory", "20MB", "--sessions", "101")
+    engine.start()
+    warm = [hold_small_tensors(engine.address, engine.token("token"))]
+    before, peers, refused = engine.resident(), [], None
+    while refused is None and len(peers) < 101:
+        try:
+            peers.append(hold_small_tensors(engine.address, token))
+        except grpc.RpcError as error:
+            refused = error.details()
+    grown = engine.resident() - before
+    (own,) = limits_of(engine, token).values()
+    assert "no memory for another session" in refused and "the sessions of alice hold" in refused
+    assert 18 * MIB < int(own["held_bytes"]) + int(own["bookkeeping_bytes"]) < 24 * MIB
+    assert grown < 48 * MIB  # 20, 6 of the allowance, 2 of the overdraft, connections; 540 if each session has an allowance
+    for peer, _replies in peers + warm:
+        peer.close()
 
 
 def test_handles_are_limited_together(engine, clients):  # noqa: F811
