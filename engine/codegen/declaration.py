@@ -14,11 +14,12 @@ FIELDS = {
     "op", "id", "sig", "doc", "python", "aliases", "dtype", "compute", "shape", "device", "body",
     "composite", "kernel", "out_variant", "out", "grad", "dynamic", "random", "inplace", "ref", "samples", "errors", "view",
     "tolerance", "dtypes", "complex", "holomorphic", "overload_of", "double_backward", "checked_inputs", "checked_outputs",
-    "float8", "autocast", "aten", "older_orders", "waits",
+    "float8", "autocast", "aten", "older_orders", "waits", "session",
 }  # fmt: skip
 WAITS = (True, "checked_by")
 IMPLEMENTATIONS = ("body", "composite", "kernel", "view")
 OUT_VARIANTS = ("overwriting", "updating", "temporary")
+SESSION_USES = ("none", "generator", "state")
 OUT_RULES = ("cast", "exact", "typed")
 AUTOCAST_POLICIES = ("none", "lower", "float32", "float32_to_lower", "float32_result", "widest", "refused")
 
@@ -57,6 +58,12 @@ class Operator:
     @property
     def is_random(self) -> bool:
         return bool(self.entry.get("random"))
+
+    @property
+    def session(self) -> str:
+        """What it does besides its results and writes: by default nothing if it has any, else it changes the session."""
+        has_effect = self.signature.num_outputs != 0 or any(param.written for param in self.params)
+        return self.entry.get("session", "none" if has_effect else "state")
 
     @property
     def out(self) -> str:
@@ -141,6 +148,8 @@ def _check(entry: dict) -> None:
         raise DeclarationError(
             f"'out_variant' requires 'kernel' and must be {' or '.join(OUT_VARIANTS)}, got {entry['out_variant']!r}"
         )
+    if entry.get("session", "none") not in SESSION_USES:
+        raise DeclarationError(f"'session' must be one of {', '.join(SESSION_USES)}, got {entry['session']!r}")
     if entry.get("out", "cast") not in OUT_RULES:
         raise DeclarationError(f"'out' must be one of {', '.join(OUT_RULES)}, got {entry['out']!r}")
     if entry.get("waits", True) not in WAITS:

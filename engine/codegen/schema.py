@@ -144,7 +144,7 @@ def _row(op: Operator) -> str:
     flags += [op.is_composite, op.entry.get("device") == "any", bool(op.entry.get("float8"))]
     return (
         f"    {{{op.id}, {cpp_string(op.name)}, {params}, {op.signature.num_outputs}, "
-        f"{', '.join(map(cpp, flags))}, {saved}, OutRule::k{op.out.capitalize()}, "
+        f"{', '.join(map(cpp, flags))}, SessionUse::k{op.session.capitalize()}, {saved}, OutRule::k{op.out.capitalize()}, "
         f"&infer_{op.name}}},\n"
     )
 

@@ -48,22 +48,14 @@ class Names {
   std::vector<State> states_;
 };
 
-// Whether the operator's effect is on the tape or the settings of the session, instead of a result or a write.
-bool changes_session(const Op& op) {
-  if (op.id == op_id::kBackwardBegin || op.id == op_id::kBackwardFeed) return true;
-  if (op.num_outputs != 0 || op.id == op_id::kCountDataWrite || op.id == op_id::kRequiresGrad) return false;
-  if (op.id == op_id::kManualSeed || op.id == op_id::kSetRngState) return false;  // draws are ordered in a Program, too
-  return std::none_of(op.params.begin(), op.params.end(), [](const Param& param) { return param.written; });
-}
-
 void check_operator(const Op& op) {
   const bool has_known_sizes = !op.is_dynamic || op.id == op_id::kBackward;
   check(ErrorKind::kNotImplemented, has_known_sizes, "[", op.name,
         "] its results' sizes depend on values, or it belongs to a pass; a Program cannot contain it");
   check(ErrorKind::kNotImplemented, !Dispatcher::instance().suspends(op.id), "[", op.name,
         "] waits for something outside the engine; a Program cannot contain it");
-  check(ErrorKind::kNotImplemented, !changes_session(op), "[", op.name,
-        "] changes the session's state; a Program cannot contain it");
+  check(ErrorKind::kNotImplemented, op.session != SessionUse::kState, "[", op.name,
+        "] changes the session's state, or uses what is outside of it; a Program cannot contain it");
 }
 
 // A backward pass of a Program returns gradients: it does not change leaves.

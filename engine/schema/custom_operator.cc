@@ -95,6 +95,9 @@ CustomOperator::CustomOperator(CustomDeclaration declaration)
   op_.params = params_;
   op_.saved = saved_;
   op_.out = OutRule::kCast;
+  const bool has_effect = op_.num_outputs != 0 ||
+                          std::any_of(params_.begin(), params_.end(), [](const Param& param) { return param.written; });
+  op_.session = has_effect ? SessionUse::kNone : SessionUse::kState;
   op_.infer = [](Args, Inference*) {
     fail(ErrorKind::kRuntime, "the rule of a custom operator was called without it");
   };

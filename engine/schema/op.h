@@ -70,6 +70,13 @@ enum class OutRule : uint8_t {
   kTyped,  // an error, but the argument `dtype` defaults to out's dtype
 };
 
+// What an operator does besides its results and writes.
+enum class SessionUse : uint8_t {
+  kNone,
+  kGenerator,  // changes or returns the session's random numbers: a Program of a session may contain it, a model not
+  kState,      // changes or uses other state of the session, or what is outside of it: no Program may contain it
+};
+
 // One formula of a gradient. Each mask has one bit per parameter or per result. The node of a call saves the tensors
 // among `args` and `results` until backward if one of `params` needs a gradient.
 struct SavedPart {
@@ -93,6 +100,7 @@ struct Op {
   bool is_composite;                  // computed with other operators, whose gradients are its gradient
   bool any_devices;                   // its tensors may be on several devices, because it only passes them on
   bool takes_float8;                  // accepts 8-bit floating types, which most operators reject
+  SessionUse session;
   absl::Span<const SavedPart> saved;  // the values that its gradient formulas read; empty for composites
   OutRule out;                        // the dtype rule for callers that pass `out=`
   Infer infer;

@@ -175,6 +175,10 @@ ModelEntry entry_of(v1::Entry* wire, Device device) {
   const size_t inputs = entry.inputs.size() + entry.weights.size() + entry.states.size();
   entry.program = decode_definition(Limits(), std::move(*wire->mutable_program()),
                                     {inputs - in_place, in_place, wire->exact()}, ModelFile::kMaxVariants, device);
+  for (const Instruction& instruction : entry.program->program().instructions()) {
+    require(instruction.op->session == SessionUse::kNone, "expected operators that need no session, got ",
+            instruction.op->name);
+  }
   const size_t outputs = entry.program->program().outputs().size();
   const size_t expected = entry.outputs.size() + entry.states.size() - in_place;
   require(outputs == expected, "expected ", expected, " outputs of the Program (", entry.outputs.size(),

@@ -65,6 +65,7 @@ def test_required_fields(tmp_path, field):
         ({"op": "Probe!"}, "invalid operator name: 'Probe!'"),
         ({"out_variant": "soft"}, "'out_variant' requires 'kernel' and must be overwriting or updating, got 'soft'"),
         ({"out": "any"}, "'out' must be one of cast, exact, typed, got 'any'"),
+        ({"session": "all"}, "'session' must be one of none, generator, state, got 'all'"),
         ({"out": "typed"}, "'out: typed' requires a parameter 'dtype'"),
         ({"body": "input"}, "needs exactly one of body, composite, kernel, view, got ['body', 'kernel']"),
         ({"older_orders": ["dim other"]}, "lists 'other' in 'older_orders', which is not a parameter"),

@@ -153,6 +153,25 @@ INSTANTIATE_TEST_SUITE_P(
                   });
                 },
                 "cannot contain it"},
+        Refused{"Generator",
+                [](v1::Model* m) {
+                  set_program(m, [](v1::Frame* f) {
+                    Instruction(f, "manual_seed").integer(1);
+                    Instruction(f, "add").handle(1).handle(2).result(3);
+                    testing::read(f, 1, 3);
+                  });
+                },
+                "operators that need no session, got manual_seed"},
+        Refused{"Publication",
+                [](v1::Model* m) {
+                  set_program(m, [](v1::Frame* f) {
+                    Instruction(f, "unpublish").bytes("x").none().result(3);
+                    testing::read(f, 1, 3);
+                  });
+                },
+                "[unpublish] changes the session's state, or uses what is outside of it"},
+        Refused{"ControlsInAName", [](v1::Model* m) { entry(m)->mutable_inputs(0)->set_name("x\x1b[2J"); },
+                "UTF-8 without control characters"},
         Refused{"RequirementTerms", [](v1::Model* m) { entry(m)->add_requirements()->add_left(0); },
                 "three numbers per term"},
         Refused{"RequirementKind",

@@ -146,6 +146,13 @@ TEST_F(ProgramsTest, BadDefinitionsFailTheirRuns) {
   Instruction(&nested, "run_program").handles({1}).handles({}).integer(50).result(2);
   Instruction(&hooking, "hook").integer(7).handle(1);
   Instruction(&saving, "saved_begin").integer(1);
+  v1::Frame outside[5];
+  const char* const capability = "0123456789abcdef";
+  Instruction(&outside[0], "publish").handles({1}).none().bytes("x").none().boolean(false).boolean(false).result(2);
+  Instruction(&outside[1], "unpublish").bytes("x").none().result(2);
+  Instruction(&outside[2], "share_export").handle(1).bytes(capability).real(1).result(2);
+  Instruction(&outside[3], "share_import").bytes(capability).integers({2}).integer(8).integer(0).result(2);
+  Instruction(&outside[4], "pull_offer").handle(1).bytes(capability).real(1).result(2);
   sites.add_sites()->set_id(3);
   std::string deep = doubled();
   deep.resize(deep.size() - 3);
@@ -157,6 +164,11 @@ TEST_F(ProgramsTest, BadDefinitionsFailTheirRuns) {
       {"nested", nested.SerializeAsString(), 1, 0, "a Program cannot contain it"},
       {"hooking", hooking.SerializeAsString(), 1, 0, "[hook] changes the session's state"},
       {"saving", saving.SerializeAsString(), 1, 0, "[saved_begin] changes the session's state"},
+      {"publish", outside[0].SerializeAsString(), 1, 0, "[publish] changes the session's state, or uses what"},
+      {"unpublish", outside[1].SerializeAsString(), 1, 0, "[unpublish] changes the session's state"},
+      {"share_export", outside[2].SerializeAsString(), 1, 0, "[share_export] changes the session's state"},
+      {"share_import", outside[3].SerializeAsString(), 1, 0, "[share_import] changes the session's state"},
+      {"pull_offer", outside[4].SerializeAsString(), 1, 0, "[pull_offer] changes the session's state"},
       {"sites", sites.SerializeAsString(), 1, 0, "expected source line 1"},
       {"inputs", doubled(), 0, 0, "expected a name that exists, got 1"},
       {"negative", doubled(), -1, 0, "expected a number of inputs"},
