@@ -24,7 +24,7 @@ class Auth {
   // What a call presents.
   struct Credentials {
     absl::string_view authorization;               // the call's metadata, "Bearer <token>", or empty
-    std::vector<std::string> certificate_names{};  // of a verified client certificate: alternative and common names
+    std::vector<std::string> certificate_names{};  // of a verified client certificate: its alternative names, or its common name
   };
 
   // Accepts every caller as operator: for --no-auth, and for private engines, whose socket only their owner can reach.

@@ -67,11 +67,13 @@ Auth::Credentials credentials_of(const grpc::ServerContext& context) {
   Auth::Credentials credentials{metadata(context, "authorization")};
   const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();
   if (!peer) return credentials;
-  // gRPC sets these only from a certificate that it has verified.
+  // gRPC sets these only from a certificate that it has verified. A common name counts only in a certificate without
+  // alternative names (RFC 6125), whose authority may not have checked it.
   for (const char* property : {GRPC_X509_SAN_PROPERTY_NAME, GRPC_X509_CN_PROPERTY_NAME}) {
     for (const grpc::string_ref& name : peer->FindPropertyValues(property)) {
       credentials.certificate_names.emplace_back(name.data(), name.size());
     }
+    if (!credentials.certificate_names.empty()) break;
   }
   return credentials;
 }
@@ -211,8 +213,8 @@ grpc::Status EngineService::execute_frames(grpc::ServerContext* context, Stream*
     if (is_large(reply)) v1::Reply().Swap(&reply);
   }
   if (closed || !status.ok()) return status;
-  // Another thread may have ended the session after the last frame, whose reply does not say so. With OK the client would
-  // try to resume until the lease has passed.
+  // Another thread may have ended the session after the last frame, whose reply does not say so. With OK the client
+  // would try to resume until the lease has passed.
   if (session->has_ended()) return to_grpc(session_ended());
   return to_grpc(absl::InvalidArgumentError("the stream ended without a closing frame"));
 }

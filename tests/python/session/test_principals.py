@@ -283,7 +283,8 @@ def test_names_of_certificates(tmp_path):
     user(engine.file, "add", "alice", "--certificate", "alice@example.org")
     engine.start()
     options = {"address": f"teletensors://{place}", "ca": server.ca, "certificate": clients.certificate, "key": clients.key}
-    other = Files(tmp_path / "c", "mallory@example.org", authority=clients.authority)
+    # A common name does not count beside an alternative name.
+    other = Files(tmp_path / "c", "mallory@example.org", authority=clients.authority, common_name="alice@example.org")
     # TELETENSOR_TOKEN_FILE: without a token of this user.
     accepted, unknown = connect(
         tmp_path, options, {**options, "certificate": other.certificate, "key": other.key}, TELETENSOR_TOKEN_FILE="/nonexistent"
