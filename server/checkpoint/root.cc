@@ -23,6 +23,8 @@ namespace tt::server {
 namespace {
 
 constexpr size_t kMaxPath = 4096;
+// A limit of bytes also limits files and folders: to this number and, as ext4 does, to one per kBytesPerEntry.
+constexpr uint64_t kMinEntries = 1000, kBytesPerEntry = 16 << 10;
 
 absl::string_view text(std::string_view s) { return {s.data(), s.size()}; }
 
@@ -99,22 +101,29 @@ int64_t remove_at(int parent, const std::string& name, std::string_view path, bo
   return static_cast<int64_t>(inside.size()) + 1;
 }
 
-// The sizes of the files in a folder and in those below it, without files that are being written.
-uint64_t bytes_in(FileDescriptor folder, std::string_view path, size_t depth = 0) {
+// The files and folders in a folder and in those below it, and the files' bytes, without files that are being written.
+struct Contents {
+  uint64_t entries = 0, bytes = 0;
+};
+Contents contents_of(FileDescriptor folder, std::string_view path, size_t depth = 0) {
   constexpr size_t kMaxDepth = 64;
   check(depth < kMaxDepth, "'", path, "' has more than ", kMaxDepth, " levels of folders");
   const FileDescriptor same(fcntl(folder.get(), F_DUPFD_CLOEXEC, 0));
   if (!same) fail_with(errno, "list", path);
-  uint64_t bytes = 0;
+  Contents all;
   for (const CheckpointRoot::Entry& entry : entries(std::move(folder), path)) {
-    if (entry.type == CheckpointRoot::Entry::Type::kFile && !is_temporary_name(entry.name)) bytes += entry.bytes;
+    if (is_temporary_name(entry.name)) continue;
+    ++all.entries;
+    if (entry.type == CheckpointRoot::Entry::Type::kFile) all.bytes += entry.bytes;
     if (entry.type != CheckpointRoot::Entry::Type::kFolder) continue;
     FileDescriptor below = open_for_listing(same.get(), entry.name);
     if (!below && errno == ENOENT) continue;  // removed meanwhile
     if (!below) fail_with(errno, "list", path);
-    bytes += bytes_in(std::move(below), path, depth + 1);
+    const Contents inside = contents_of(std::move(below), path, depth + 1);
+    all.entries += inside.entries;
+    all.bytes += inside.bytes;
   }
-  return bytes;
+  return all;
 }
 
 // Exchanges two folders; where the file system cannot do that atomically, `target` is missing for a moment.
@@ -200,6 +209,11 @@ FileDescriptor CheckpointRoot::open_folder(int parent, const std::string& name, 
 CheckpointRoot::Place CheckpointRoot::find(std::string_view path, bool create, bool* missing) const {
   std::vector<std::string> parts = components(path);
   check(ErrorKind::kValue, !parts.empty(), "expected the path of a file or folder below the root, got '", path, "'");
+  if (create && quota_ && parts.size() > 1) {
+    bool creates = false;
+    find(path, false, &creates);
+    if (creates) static_cast<void>(reserve(path, 0));
+  }
   FileDescriptor folder = open_start(path);
   for (size_t i = 0; i + 1 < parts.size() && folder; ++i) {
     folder = open_folder(folder.get(), parts[i], create, path, missing);
@@ -223,8 +237,11 @@ CheckpointRoot::Room CheckpointRoot::reserve(std::string_view path, uint64_t byt
   const FileDescriptor start = open_start(path);
   FileDescriptor folder = open_for_listing(start.get(), ".");
   if (!folder) fail_with(errno, "list", path);
-  const uint64_t used = bytes_in(std::move(folder), path);
-  const uint64_t kept = used - std::min(used, replaced);
+  const Contents used = contents_of(std::move(folder), path);
+  const uint64_t max_entries = kMinEntries + limit / kBytesPerEntry;
+  check(used.entries < max_entries, "cannot write '", path, "': ", quota_->principal(), " has ", used.entries,
+        " files and folders, of at most ", max_entries, " for a limit of ", bytes_text(limit));
+  const uint64_t kept = used.bytes - std::min(used.bytes, replaced);
   check(kept + writing <= limit, "cannot write '", path, "' of ", bytes_text(bytes), ": the checkpoints of ",
         quota_->principal(), " take ", bytes_text(kept + writing - bytes), " of their limit of ", bytes_text(limit));
   return room;

@@ -32,7 +32,7 @@ class CheckpointRoot {
     std::string name;
     std::string path;  // the client's path, for messages
   };
-  // `create`: whether missing folders are created. `missing`, if not null, is set instead of throwing Error if a folder
+  // `create`: whether missing folders are created, within the quota. `missing`, if not null, is set instead of throwing Error if a folder
   // does not exist; the result is then invalid.
   Place find(std::string_view path, bool create, bool* missing = nullptr) const;
   // The quota's room for a file that is being written.
@@ -51,7 +51,7 @@ class CheckpointRoot {
     uint64_t bytes_ = 0;
   };
   // Reserves room for a file that replaces the one at `path`, while the result exists. Throws Error if the files of the
-  // principal would exceed its quota.
+  // principal would exceed its quota: in bytes, or in their number with the folders.
   [[nodiscard]] Room reserve(std::string_view path, uint64_t bytes) const;
   // Opens a regular file for reading.
   FileDescriptor open_file(std::string_view path) const;

@@ -228,6 +228,19 @@ TEST_F(CheckpointRootTest, LimitsTheFilesOfAPrincipal) {
   EXPECT_NO_THROW(static_cast<void>(root_.reserve("alice/new.json", 1000)));  // without a quota
 }
 
+TEST_F(CheckpointRootTest, LimitsFilesAndFoldersOfAPrincipal) {
+  const auto quota = std::make_shared<Quota>("alice", QuotaLimits{.checkpoint_bytes = 100});
+  const CheckpointRoot root(outside_.string() + "/root", "alice", quota);
+  for (int i = 0; i < 999; ++i) fs::create_directories(path("alice/f" + std::to_string(i)));
+  EXPECT_NO_THROW(root.find("last/new.json", true));
+  const std::string refusal = "alice has 1000 files and folders, of at most 1000";
+  EXPECT_THAT(error_of([&] { root.find("one/more.json", true); }), HasSubstr(refusal));
+  EXPECT_THAT(error_of([&] { static_cast<void>(root.reserve("last/new.json", 0)); }), HasSubstr(refusal));
+  EXPECT_NO_THROW(root.find("last/other.json", true)) << "exists already";
+  root.remove("f0");
+  EXPECT_NO_THROW(root.find("one/more.json", true));
+}
+
 TEST_F(CheckpointRootTest, ReservesNothingIfFilesCannotBeCounted) {
   const auto quota = std::make_shared<Quota>("alice", QuotaLimits{.checkpoint_bytes = 100});
   const CheckpointRoot root(outside_.string() + "/root", "alice", quota);
