@@ -18,8 +18,10 @@
 namespace tt::server {
 namespace {
 
-constexpr int kRefusalsPerSecond = 20;
 constexpr size_t kMaxReason = 300;
+// Lines of a principal: a burst, then one per interval. Refused calls, which may have no principal, are one more.
+constexpr int kPrincipalBurst = 200, kRefusalBurst = 20;
+constexpr std::chrono::milliseconds kPrincipalInterval{100}, kRefusalInterval{50};
 
 int open_for_appending(const std::string& file) {
   return open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -39,24 +41,37 @@ absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::open(std::string file) {
   return log;
 }
 
+AuditLog::Limit::Limit(bool is_refusals)
+    : rate(is_refusals ? kRefusalBurst : kPrincipalBurst, is_refusals ? kRefusalInterval : kPrincipalInterval) {}
+
+AuditLog::~AuditLog() {
+  MutexLock lock(mutex_);
+  summarise(Clock::duration::zero());
+}
+
 void AuditLog::record(const Record& record) {
   MutexLock lock(mutex_);
-  if (fd_) append(record, 0);
+  if (!fd_) return;
+  Limit& limit = limits_.try_emplace(std::string(record.principal), record.principal.empty()).first->second;
+  if (record.is_limited && limit.rate.allow() < 0) {
+    ++limit.left_out;
+    limit.last = Clock::now();
+    return;
+  }
+  append(record, std::exchange(limit.left_out, 0));
+  summarise(std::chrono::seconds(1));
+}
+
+void AuditLog::summarise(Clock::duration quiet) {
+  if (!fd_) return;
+  for (auto& [principal, limit] : limits_) {
+    if (limit.left_out == 0 || Clock::now() - limit.last < quiet) continue;
+    append({.event = "lines.left_out", .principal = principal}, std::exchange(limit.left_out, 0));
+  }
 }
 
 void AuditLog::refused(absl::string_view peer, const absl::Status& status) {
-  MutexLock lock(mutex_);
-  if (!fd_) return;
-  const auto now = Clock::now();
-  if (now - second_ >= std::chrono::seconds(1)) {
-    second_ = now;
-    refusals_ = 0;
-  }
-  if (++refusals_ > kRefusalsPerSecond) {
-    ++left_out_;
-    return;
-  }
-  append({.event = "call.refused", .peer = peer, .outcome = status}, std::exchange(left_out_, 0));
+  record({.event = "call.refused", .peer = peer, .outcome = status});
 }
 
 void AuditLog::reopen() {

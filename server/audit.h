@@ -3,12 +3,13 @@
 //
 // Lines have the fields time, event, principal, peer, session, outcome ("ok" or gRPC's name of the code) and reason;
 // empty fields are left out. Tokens and session keys never occur. Each line is one write, so that the file can be
-// rotated by renaming it: reopen() follows. Peers cause refusals at any rate, so those are limited, and a line says how
-// many were left out. Thread-safe.
+// rotated by renaming it: reopen() follows. Peers cause lines at any rate, so those of each principal are limited, and
+// so are refusals; a line says how many were left out. Thread-safe.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -17,6 +18,7 @@
 #include "absl/strings/string_view.h"
 #include "base/file_descriptor.h"
 #include "base/mutex.h"
+#include "server/log.h"
 
 namespace tt::server {
 
@@ -29,10 +31,12 @@ class AuditLog {
     uint64_t session = 0;
     absl::Status outcome{};
     absl::string_view reason = {};  // in addition to the outcome's message
+    bool is_limited = true;         // whether the principal causes such lines
   };
 
   // Records nothing.
   AuditLog() = default;
+  ~AuditLog();
   // Appends to `file` (mode 0600). FAILED_PRECONDITION if it cannot be opened.
   static absl::StatusOr<std::unique_ptr<AuditLog>> open(std::string file);
 
@@ -44,15 +48,21 @@ class AuditLog {
 
  private:
   using Clock = std::chrono::steady_clock;
+  struct Limit {
+    explicit Limit(bool is_refusals);
+    LogLimit rate;
+    int64_t left_out = 0;      // lines, since the last one that was written
+    Clock::time_point last{};  // of them
+  };
+  // Writes a line for each principal whose last line was left out, at least `quiet` ago.
+  void summarise(Clock::duration quiet) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void append(const Record& record, int64_t left_out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::string file_;
   Mutex mutex_;
   FileDescriptor fd_ ABSL_GUARDED_BY(mutex_);
-  bool failing_ ABSL_GUARDED_BY(mutex_) = false;        // the last write failed
-  Clock::time_point second_ ABSL_GUARDED_BY(mutex_){};  // of the refusals that follow
-  int refusals_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t left_out_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool failing_ ABSL_GUARDED_BY(mutex_) = false;                 // the last write failed
+  std::map<std::string, Limit> limits_ ABSL_GUARDED_BY(mutex_);  // by principal; "": refused calls
 };
 
 }  // namespace tt::server

@@ -40,12 +40,12 @@ class LogLimit {
   void info(absl::string_view text, const LogSubject& subject = {}) { write(LogLevel::kInfo, text, subject); }
   void warn(absl::string_view text, const LogSubject& subject = {}) { write(LogLevel::kWarning, text, subject); }
 
- private:
   using Clock = std::chrono::steady_clock;
-  void write(LogLevel level, absl::string_view text, const LogSubject& subject);
   // Returns the number of lines dropped since the last written line, or -1 if this line must be dropped too.
-  int64_t allow(Clock::time_point now);
+  int64_t allow(Clock::time_point now = Clock::now());
 
+ private:
+  void write(LogLevel level, absl::string_view text, const LogSubject& subject);
   const int burst_;
   const std::chrono::milliseconds interval_;
   Mutex mutex_;

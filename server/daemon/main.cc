@@ -311,7 +311,7 @@ int serve(const Flags& flags, const std::vector<std::string>& command, const std
   }
   if (principals) {
     principals->watch(kPrincipalsInterval, [&](const std::string& name) {
-      audit.value()->record({.event = "principal.revoked", .principal = name});
+      audit.value()->record({.event = "principal.revoked", .principal = name, .is_limited = false});
       const size_t ended = placement != nullptr ? placement->revoke(name) : sessions.end_all_of(name);
       spdlog::info("the access of {} was revoked; {} sessions end", name, ended);
     });
