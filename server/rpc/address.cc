@@ -7,11 +7,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <memory>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -31,25 +33,44 @@ bool answers(const sockaddr* address, socklen_t size) {
   return fd && connect(fd.get(), address, size) == 0;
 }
 
-absl::Status claim_unix(const Address& address) {
+sockaddr_un name_of(const std::string& path) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
+  std::memcpy(name.sun_path, path.data(), std::min(path.size(), sizeof name.sun_path - 1));
+  return name;
+}
+
+bool answers(const sockaddr_un& name) { return answers(reinterpret_cast<const sockaddr*>(&name), sizeof name); }
+
+// Removes the sockets of workers (PATH.1, PATH.2, ...) whose engine was killed.
+void remove_stale_sockets_of_workers(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::string prefix = path.filename().native() + ".";
+  for (const auto& each : std::filesystem::directory_iterator(path.parent_path(), error)) {
+    const std::string name = each.path().filename().native();
+    const bool is_worker =
+        absl::StartsWith(name, prefix) && name.find_first_not_of("0123456789", prefix.size()) == name.npos;
+    if (is_worker && each.is_socket(error) && !answers(name_of(each.path().native()))) unlink(each.path().c_str());
+  }
+}
+
+absl::Status claim_unix(const Address& address) {
+  const sockaddr_un name = name_of(address.path);
   if (address.path.size() >= sizeof name.sun_path)
     return cannot_listen(address, absl::StrCat("its path has ", address.path.size(), " characters; expected at most ",
                                                sizeof name.sun_path - 1, " characters"));
-  std::memcpy(name.sun_path, address.path.data(), address.path.size());
   std::filesystem::path folder = std::filesystem::path(address.path).parent_path();
   std::error_code error;
   if (!folder.empty() && std::filesystem::create_directories(folder, error)) chmod(folder.c_str(), 0700);
   if (error) return cannot_listen(address, error.message());
   if (absl::Status status = check_private_path(folder); !status.ok()) return cannot_listen(address, status.message());
   struct stat info;
-  if (lstat(address.path.c_str(), &info) != 0) return absl::OkStatus();
-  if (!S_ISSOCK(info.st_mode)) return cannot_listen(address, "the path exists and is not a socket");
-  if (answers(reinterpret_cast<sockaddr*>(&name), sizeof name)) {
-    return cannot_listen(address, "another engine is listening on it");
+  if (lstat(address.path.c_str(), &info) == 0) {
+    if (!S_ISSOCK(info.st_mode)) return cannot_listen(address, "the path exists and is not a socket");
+    if (answers(name)) return cannot_listen(address, "another engine is listening on it");
+    if (unlink(address.path.c_str()) != 0) return cannot_listen(address, std::strerror(errno));
   }
-  if (unlink(address.path.c_str()) != 0) return cannot_listen(address, std::strerror(errno));
+  remove_stale_sockets_of_workers(address.path);
   return absl::OkStatus();
 }
 

@@ -23,7 +23,8 @@ struct Address {
 // Parses "unix:PATH" or "HOST:PORT" ("[::1]:7070" with IPv6).
 absl::StatusOr<Address> parse_address(absl::string_view text);
 
-// Prepares an address for listening: creates a socket's folder (mode 0700) and removes a stale socket. Fails, with a
+// Prepares an address for listening: creates a socket's folder (mode 0700), and removes a stale socket and those of
+// its workers. Fails, with a
 // one-line message, if another process listens on the address, or if another user could replace the socket
 // (server/rpc/socket_folder.h).
 absl::Status claim(const Address& address);

@@ -7,10 +7,8 @@
 
 #include <algorithm>
 #include <csignal>
-#include <filesystem>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/random_key.h"
 #include "server/rpc/admissions.h"
@@ -42,19 +40,6 @@ constexpr size_t kMaxLost = 256;
 uint64_t random_number() {
   uint64_t number = 0;
   return getrandom(&number, sizeof number, 0) == sizeof number ? number : 0;
-}
-
-// Removes the sockets of workers whose engine was killed. Call while the engine has its own socket at `path`, which no
-// other one has then.
-void remove_stale_sockets(const std::filesystem::path& path) {
-  std::error_code error;
-  const std::string prefix = path.filename().native() + ".";
-  for (const auto& each : std::filesystem::directory_iterator(path.parent_path(), error)) {
-    const std::string name = each.path().filename().native();
-    const bool is_worker =
-        absl::StartsWith(name, prefix) && name.find_first_not_of("0123456789", prefix.size()) == name.npos;
-    if (is_worker && each.is_socket(error)) unlink(each.path().c_str());
-  }
 }
 
 void set_deadline(grpc::ClientContext* context, std::chrono::milliseconds timeout) {
@@ -283,7 +268,6 @@ void Workers::start_requested() {
     if (entry.limits.share && entry.limits.share->priority() == Share::Priority::kBatch)
       arguments.push_back("--worker-batch");
     if (!options_.socket.empty()) {
-      if (last_socket_ == 0) remove_stale_sockets(options_.socket);
       entry.socket = absl::StrCat(options_.socket, ".", ++last_socket_);
       arguments.insert(arguments.end(), {"--listen", absl::StrCat("unix:", entry.socket)});
     }

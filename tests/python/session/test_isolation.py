@@ -391,7 +391,9 @@ def test_workers_end(start):
     engine.process.wait()
     eventually(lambda: not any(is_running(pid) for pid in workers.values()))
     engine.socket.unlink()
+    assert list(engine.folder.glob("engine.sock.*"))
     engine.start()
+    assert not list(engine.folder.glob("engine.sock.*"))
     assert engine.client("alice")("torch.ones(3).sum().item()") == "3.0"
     # An engine that is stopped ends its workers.
     (pid,) = engine.workers().values()
