@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -114,7 +115,8 @@ std::filesystem::path ModelConverter::convert(const std::filesystem::path& sourc
     use(target);
     return target;
   }
-  const fs::path partial = options_.cache / absl::StrCat(name, ".", getpid(), ".partial");
+  static std::atomic<uint64_t> conversions{0};  // models of equal files are converted at the same time
+  const fs::path partial = options_.cache / absl::StrCat(name, ".", getpid(), "-", ++conversions, ".partial");
   fs::remove_all(partial, error);
   fs::create_directory(partial, error);
   check(!error, "[convert] cannot write to the cache ", options_.cache.native(), ": ", error.message());
@@ -125,7 +127,7 @@ std::filesystem::path ModelConverter::convert(const std::filesystem::path& sourc
     throw;
   }
   fs::rename(partial, target, error);
-  if (error) fs::remove_all(partial, error);  // another process was faster
+  if (error) fs::remove_all(partial, error);  // another one was faster
   check(fs::exists(target / ServedModel::kDescription, error), "[convert] the command has succeeded without writing ",
         ServedModel::kDescription);
   use(target);

@@ -1,6 +1,5 @@
 #include "server/serving/model_loads.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,7 +17,8 @@ ModelLoads::Load::Load(ModelLoads& loads, std::string model, std::string owner, 
       model_(std::move(model)),
       owner_(std::move(owner)),
       is_wanted_(std::move(is_wanted)),
-      deadline_(Clock::now() + time_limit),
+      began_(Clock::now()),
+      deadline_(began_ + time_limit),
       cancellation_(time_limit) {}
 
 ModelLoads::Load::~Load() { loads_.end(*this); }
@@ -50,11 +50,17 @@ ModelLoads::~ModelLoads() {
 
 bool ModelLoads::has_place(const std::string& model, const std::string& owner) const {
   if (loads_.contains(model)) return false;
-  const auto of_owner = static_cast<size_t>(
-      std::count_if(loads_.begin(), loads_.end(), [&](const auto& each) { return each.second->owner_ == owner; }));
-  const bool is_first = of_owner == 0 && !owner.empty();
-  return loads_.size() < (is_first ? kMaxLoads : kMaxLoads - kReserve) &&
-         (owner.empty() || of_owner < kMaxLoadsOfOwner);
+  const auto slow = Clock::now() - kSlowLoad;
+  size_t all = 0, recent = 0, of_owner = 0;
+  for (const auto& [other, load] : loads_) {
+    if (load->owner_.empty() != owner.empty()) continue;
+    ++all;
+    if (load->began_ > slow) ++recent;
+    if (load->owner_ == owner) ++of_owner;
+  }
+  if (!owner.empty() && of_owner >= kMaxLoadsOfOwner) return false;
+  const size_t reserve = !owner.empty() && of_owner == 0 ? kReserve : 0;
+  return all < kMaxLoads + reserve && recent < kMaxRecentLoads + reserve;
 }
 
 std::unique_ptr<ModelLoads::Load> ModelLoads::add(const std::string& model, const std::string& owner,

@@ -23,9 +23,12 @@ namespace tt::server {
 class ModelLoads {
  public:
   using Clock = std::chrono::steady_clock;
-  // Loads in progress: all, and those of models of one owner. Models without an owner may use all places but those that
-  // are kept for a first load of each owner.
-  static constexpr size_t kMaxLoads = 16, kMaxLoadsOfOwner = 4, kReserve = 4;
+  // Loads in progress of models with an owner, and as many of models without one; of one owner; and those in addition
+  // to the first numbers that are the only load of their owner.
+  static constexpr size_t kMaxLoads = 32, kMaxLoadsOfOwner = 4, kReserve = 8;
+  // Of them, loads that began less than kSlowLoad ago: slow loads do not delay others.
+  static constexpr size_t kMaxRecentLoads = 8;
+  static constexpr std::chrono::seconds kSlowLoad{10};
 
   // Says whether the caller still waits and may load models. Called by the watching thread; may be empty.
   using IsWanted = std::function<bool()>;
@@ -49,7 +52,7 @@ class ModelLoads {
     ModelLoads& loads_;
     const std::string model_, owner_;
     const IsWanted is_wanted_;
-    const Clock::time_point deadline_;
+    const Clock::time_point began_, deadline_;
     Cancellation cancellation_;
   };
 

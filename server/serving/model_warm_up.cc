@@ -99,6 +99,7 @@ void ModelVersion::warm_up_with(const inference::ModelWarmup& wire) {
   }
   request.sequence = settings_.has_sequences ? "warm-up" : "";
   request.sequence_start = request.sequence_end = settings_.has_sequences;
+  request.is_cancelled = cancel_requested;  // while it waits in the model's queue
   for (uint32_t i = 0; i < std::clamp<uint32_t>(wire.count(), 1, 100); ++i) {
     const absl::StatusOr<InferResult> result = infer(request);
     check(ErrorKind::kValue, result.ok(), "[model] model_warmup '", wire.name(),

@@ -131,7 +131,7 @@ void ModelRepository::start() {
 
 bool ModelRepository::ready() const {
   MutexLock lock(mutex_);
-  const auto slow = ModelLoads::Clock::now() - kSlowLoad;
+  const auto slow = ModelLoads::Clock::now() - ModelLoads::kSlowLoad;
   return has_read_ &&
          std::none_of(waiting_.begin(), waiting_.end(), [](const auto& each) { return each.second.is_first; }) &&
          std::none_of(loaders_.begin(), loaders_.end(), [&](const Loader& loader) {
@@ -153,7 +153,9 @@ void ModelRepository::run() {
       if (stopping_) return;
     }
     start_loads();
-    if (options_.poll.count() == 0) {
+    if (!waiting_.empty()) {  // a load that becomes slow makes place for another
+      changed_.wait_for(mutex_, std::chrono::seconds(1));
+    } else if (options_.poll.count() == 0) {
       changed_.wait(mutex_);
     } else {
       changed_.wait_until(mutex_, next);
@@ -177,13 +179,15 @@ void ModelRepository::read_changes() {
   });
   for (const std::string& name : gone) remove(name, "");
   MutexLock lock(mutex_);
-  waiting_.clear();
+  std::map<std::string, Waiting> before;
+  before.swap(waiting_);
   for (auto& [name, waiting] : all) {
     const auto model = models_.find(name);
     if (model != models_.end() && (!model->second.is_wanted || model->second.tried == waiting.found.fingerprint())) {
       continue;
     }
-    waiting.is_first = !has_read_ && !waiting.owner;
+    const auto old = before.find(name);
+    waiting.is_first = has_read_ ? old != before.end() && old->second.is_first : !waiting.owner;
     waiting_[name] = std::move(waiting);
   }
 }
@@ -506,7 +510,6 @@ std::vector<ModelRepository::Entry> ModelRepository::index() const {
 }
 
 absl::Status ModelRepository::want(const std::string& name, std::optional<inference::ModelConfig> override) {
-  MutexLock lock(mutex_);
   if (!models_.contains(name) && models_.size() >= kMaxModels) {
     return absl::ResourceExhaustedError(absl::StrCat("expected at most ", kMaxModels, " models"));
   }
@@ -536,7 +539,10 @@ absl::Status ModelRepository::load(const std::string& name, const std::string& c
     if (!load.ok()) return load.status();
     const std::optional<Found> found = read_model(name);
     if (!found) return absl::NotFoundError(absl::StrCat("the folder of the model '", name, "' was removed"));
-    if (absl::Status status = want(name, std::move(override)); !status.ok()) return status;
+    {
+      MutexLock lock(mutex_);
+      if (absl::Status status = want(name, std::move(override)); !status.ok()) return status;
+    }
     return update(**load, name, *found);
   };
   const absl::Status status = update_it();
@@ -574,11 +580,15 @@ absl::Status ModelRepository::add(const NewVersion& version, absl::FunctionRef<v
   if (!found || !found->versions.contains(version.number)) {
     return absl::CancelledError("[model] the model was removed meanwhile");
   }
-  if (status = want(name, std::nullopt); !status.ok()) return status;
-  if (loaded) {
+  {
     MutexLock lock(mutex_);
-    model_of(name).slots[version.number] = {std::move(loaded),
-                                            absl::StrCat(found->config, "|", found->versions.at(version.number)), ""};
+    // Set by remove() and unload() before they take the lock.
+    if ((*load)->cancellation().reason() == CancelReason::kEnded) return (*load)->status();
+    if (status = want(name, std::nullopt); !status.ok()) return status;
+    if (loaded) {
+      model_of(name).slots[version.number] = {std::move(loaded),
+                                              absl::StrCat(found->config, "|", found->versions.at(version.number)), ""};
+    }
   }
   update(**load, name, *found).IgnoreError();  // the index has the reasons of other versions
   record("model.load_requested", name, version.principal, absl::OkStatus(), "");

@@ -53,9 +53,8 @@ class ModelRepository {
   // Starts loading. Call once.
   void start();
   // Whether every model that was there at the start is loaded or has failed. Models that principals have published, and
-  // one that has been loading for kSlowLoad, do not count: the others serve without them.
+  // one that has been loading for ModelLoads::kSlowLoad, do not count: the others serve without them.
   bool ready() const;
-  static constexpr std::chrono::seconds kSlowLoad{30};
   // Returns a version that serves: with an empty text, the one with the largest number. NOT_FOUND if there is no such
   // model or version, UNAVAILABLE with the reason if it is not loaded.
   absl::StatusOr<std::shared_ptr<ModelVersion>> find(const std::string& name, const std::string& version) const;
@@ -160,7 +159,7 @@ class ModelRepository {
   Model* current(const std::string& name, uint64_t generation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Marks a model as wanted, with another configuration or none. RESOURCE_EXHAUSTED if there are kMaxModels.
   absl::Status want(const std::string& name, std::optional<inference::ModelConfig> override)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether any version of the model serves.
   bool serves(const std::string& name) const ABSL_LOCKS_EXCLUDED(mutex_);
   // What a version of the model shares with others. A model with an owner is charged to the owner, too.
