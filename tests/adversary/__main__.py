@@ -122,7 +122,8 @@ class Engine:
         """The environment of a real client of this engine."""
         path = os.pathsep.join([str(build / "python"), str(ROOT)])
         return {**os.environ, "PYTHONPATH": path, "TELETENSOR_ADDRESS": self.socket, "TELETENSOR_TOKEN": self.token,
-                "ADVERSARY_LIMITED_TOKEN": self.limited_token}
+                "ADVERSARY_LIMITED_TOKEN": self.limited_token,
+                "ADVERSARY_OTHER_TOKEN": self.admin_token}  # of another principal, for attacks that check how it fares
 
     def stop(self) -> int:
         """Terminates the daemon; returns its exit status."""

@@ -24,6 +24,7 @@ import h2.config
 import h2.connection
 import h2.events
 
+from tests.adversary.models import Caller, description
 from tests.adversary.surfaces import SURFACES
 from tests.adversary.wire import ADMIN, ENGINE, Peer, instruction, message, signatures
 
@@ -421,6 +422,28 @@ def silent_connections(address: str, token: str, rng: random.Random) -> None:
                 peer.close()
 
 
+def slow_publish(address: str, token: str, rng: random.Random) -> None:
+    """Publishes models whose warm-up takes hours, and abandons the calls; ends if another principal cannot publish, call and
+    withdraw a model meanwhile.
+    """
+    quick, slow = description(2, [4, 4]), description(4000, [1500, 1500])
+    caller, other = Caller(address, token), Caller(address, os.environ["ADVERSARY_OTHER_TOKEN"])
+    calls: list[grpc.Future] = []
+    while True:
+        calls += [caller.start(f"slow{rng.randrange(1 << 30)}", slow, timeout=rng.choice([2, 10, 600])) for _ in range(4)]
+        name = f"quick{rng.randrange(1 << 30)}"
+        try:
+            other.publish(name, quick)
+            other.infer(name, 4)
+            other.withdraw(name)
+        except grpc.RpcError as error:
+            raise SystemExit(f"another principal's model was refused: {error.details()}") from None
+        time.sleep(rng.uniform(0, 1))
+        for call in calls[:-6]:
+            call.cancel()
+        del calls[:-6]
+
+
 def flapping_link(address: str, token: str, rng: random.Random) -> None:
     """Breaks a session's connection while work is queued, and resumes it, without end."""
     from tests.adversary.wire import operators
@@ -556,7 +579,7 @@ ATTACKS: dict[str, Attack] = {attack.__name__: attack for attack in (
     held_reflection_streams, unfinished_hellos, guessed_tokens, session_flood, empty_instructions, many_reads,
     instruction_bombs, memory_hog, endless_work, killed_clients, unread_downloads, unfed_uploads, random_walk,
     administration, many_shapes, shared_memory, released_lists, full_stores, many_groups, forbidden_ports,
-    silent_connections, flapping_link, small_tensors, *SURFACES)}
+    silent_connections, slow_publish, flapping_link, small_tensors, *SURFACES)}
 
 
 if __name__ == "__main__":
