@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "client/connection/address.h"
+#include "client/connection/busy_retry.h"
 #include "client/connection/channel.h"
 #include "client/transport/call_events.h"
 #include "engine/schema/error.h"
@@ -44,7 +45,12 @@ struct Admin::Impl {
     auto start = [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
       return (stub.*method)(context, request, queue);
     };
-    return call_unary(std::chrono::milliseconds(static_cast<int64_t>(deadline_seconds * 1000)), prepare, start, reply);
+    BusyRetry retry(std::chrono::milliseconds(static_cast<int64_t>(deadline_seconds * 1000)));
+    for (;;) {
+      grpc::Status status = call_unary(retry.left(), prepare, start, reply);
+      const bool is_unavailable = status.error_code() == grpc::StatusCode::UNAVAILABLE;
+      if (!BusyRetry::is_busy(is_unavailable, status.error_message()) || !retry.pause()) return status;
+    }
   }
 
   // Calls with the admin token. Falls back to the user token if there is no admin token or the engine does not accept

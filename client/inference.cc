@@ -9,6 +9,7 @@
 
 #include "base/mutex.h"
 #include "client/connection/address.h"
+#include "client/connection/busy_retry.h"
 #include "client/connection/channel.h"
 #include "client/transport/call_events.h"
 #include "engine/schema/error.h"
@@ -101,9 +102,13 @@ struct Inference::Impl {
       return (stub->of(static_cast<const Stub*>(nullptr)).*method)(context, request, queue);
     };
     Reply reply;
-    const grpc::Status status =
-        call_unary(std::chrono::milliseconds(std::llround(seconds * 1000)), prepare, start, &reply);
-    if (status.ok()) return reply;
+    BusyRetry retry(std::chrono::milliseconds(std::llround(seconds * 1000)));
+    grpc::Status status;
+    do {
+      status = call_unary(retry.left(), prepare, start, &reply);
+      if (status.ok()) return reply;
+    } while (BusyRetry::is_busy(status.error_code() == grpc::StatusCode::UNAVAILABLE, status.error_message()) &&
+             retry.pause());
     check(ErrorKind::kNotImplemented,
           status.error_code() != grpc::StatusCode::UNIMPLEMENTED || status.error_message() != "unknown method",
           "[inference] the engine at ", address.text,

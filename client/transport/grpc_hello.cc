@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "client/connection/busy_retry.h"
 #include "client/connection/channel.h"
 #include "client/connection/redirect.h"
 #include "client/connection/trust.h"
@@ -26,7 +27,7 @@ constexpr auto kMaxResumeTimeout = std::chrono::milliseconds(4000);
 
 // Attempts to open a session if the connection is closed before the engine answers: an engine that a flood of
 // connections reaches may close one whose first bytes are late.
-constexpr int kOpenAttempts = 3;
+constexpr int kOpenAttempts = 8;
 
 constexpr char kAdmissionKey[] = "teletensor-admission";
 
@@ -82,10 +83,19 @@ absl::Status GrpcTransport::hello(const v1::HelloRequest& hello, v1::HelloReply*
 absl::StatusOr<std::shared_ptr<GrpcTransport::Connection>> GrpcTransport::open_session(const v1::HelloRequest& request,
                                                                                        v1::HelloReply* reply) {
   worker_.reset();
-  auto connection = connect(address_, token(), request, kConnectTimeout, reply);
-  for (int attempt = 1; attempt < kOpenAttempts && was_closed(connection.status()); ++attempt) {
-    connection = connect(address_, token(), request, kConnectTimeout, reply);
-  }
+  // Repeats while the engine is busy or closes the connection.
+  const auto open = [&](const Address& address, const Credential& credential) {
+    BusyRetry retry(kConnectTimeout);
+    for (int closed = 0;;) {
+      auto connection = connect(address, credential, request, retry.left(), reply);
+      const absl::Status& status = connection.status();
+      closed += was_closed(status);
+      const bool repeats = BusyRetry::is_busy(absl::IsUnavailable(status), status.message()) ||
+                           (was_closed(status) && closed < kOpenAttempts);
+      if (!repeats || is_shut_down() || !retry.pause()) return connection;
+    }
+  };
+  auto connection = open(address_, token());
   if (absl::IsUnavailable(connection.status()) && is_of_connection(connection.status().message())) {
     if (std::string why = explain_failure(address_); !why.empty()) return absl::UnavailableError(why);
   }
@@ -95,7 +105,7 @@ absl::StatusOr<std::shared_ptr<GrpcTransport::Connection>> GrpcTransport::open_s
   if (!address.ok()) return address.status();
   if (absl::Status status = check_key(redirect); !status.ok()) return status;
   // The worker gets the key only: a token stays between the client and the engine.
-  connection = connect(*address, {kAdmissionKey, redirect.key()}, request, kConnectTimeout, reply);
+  connection = open(*address, {kAdmissionKey, redirect.key()});
   if (absl::IsUnavailable(connection.status()) || absl::IsDeadlineExceeded(connection.status())) {
     if (!redirect.address().empty()) {
       const std::string why = explain_failure(*address);

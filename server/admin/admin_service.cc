@@ -38,7 +38,10 @@ absl::Status AdminService::check(const grpc::ServerContext& context, Access acce
 
 template <typename Request, typename Reply>
 grpc::internal::MethodHandler* AdminService::handler(const char* name, Access access, Method<Request, Reply> method) {
-  auto may_call = [this, access](const grpc::ServerContext& context) { return check(context, access); };
+  auto may_call = [this, access](const grpc::ServerContext& context) -> absl::StatusOr<CallAdmission::Holder> {
+    if (absl::Status status = check(context, access); !status.ok()) return status;
+    return holder_of_caller(auth_, context, Role::kObserver);
+  };
   auto run = [this, name, access, method](grpc::ServerContext* context, const Request* request, Reply* reply) {
     // Determined first: the principal may be revoked while the call runs.
     const absl::StatusOr<Principal> caller = auth_.caller(credentials_of(*context));

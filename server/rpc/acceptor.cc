@@ -31,7 +31,7 @@ constexpr size_t kOtherDescriptors = 200;
 constexpr std::chrono::seconds kGrace{1};
 // The same for a connection whose peer has sent nothing since its preface. A client continues as soon as it receives
 // the engine's settings.
-constexpr std::chrono::milliseconds kSilentGrace{400};
+constexpr std::chrono::milliseconds kSilentGrace{100};
 // What an HTTP/2 client sends first, without waiting for the server, and the time within which it must arrive.
 constexpr absl::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 constexpr std::chrono::seconds kPrefaceTimeout{2};
@@ -53,7 +53,7 @@ constexpr size_t kSilentFraction = 8;
 // more than their preface (their calls occupy threads) and of the others, the number of further connections that wait,
 // and the time that they wait.
 constexpr size_t kUnauthenticated = 8;
-constexpr size_t kOnlyPreface = 64;
+constexpr size_t kOnlyPreface = 128;
 constexpr size_t kWaiting = 64;
 constexpr std::chrono::seconds kTimeout{10};
 constexpr int kPollMilliseconds = 50;

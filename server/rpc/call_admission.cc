@@ -10,30 +10,39 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "server/log.h"
+#include "server/session/place_share.h"
 
 namespace tt::server {
 namespace {
 
 struct Quota {
   const char* what;
-  int all;
-  int of_holder;
+  size_t all;
+  size_t of_part;  // 0: no limit but that of the holder
 };
 
-// Indexed by CallAdmission::Kind. A holder is an address, or a session for streams and transfers. A session has one
-// current stream. Older streams may still exist: one that executes a frame, and those that end at this moment.
+// Indexed by CallAdmission::Kind. A part is a session for streams, transfers and requests, otherwise an address. A
+// session has one current stream. Older streams may still exist: one that executes a frame, and those that end at this
+// moment.
 constexpr Quota kQuotas[CallAdmission::kKinds] = {
-    {"Hello calls", 64, 16},
+    {"Hello calls", 64, 0},
     {"streams", 1100, 8},
     {"transfers", 640, 128},
     {"requests", 64, 16},
-    {"inference calls", 512, 256},
-    {"Admin calls", 64, 16},
+    {"inference calls", 512, 0},
+    {"Admin calls", 64, 0},
     {"reflection calls and probes", 16, 4},
 };
 // Threads for calls that are refused when their metadata arrives: 64 calls on each of the 8 connections without a token
 // that one address may have (acceptor.cc, listener.cc), and 64 more.
 constexpr int kSpareThreads = 8 * 64 + 64;
+constexpr char kGaveWay[] =
+    "the call gave way to another one, because its request was incomplete or its answer not read; try again later";
+
+size_t calls_of(const absl::flat_hash_map<std::string, size_t>& counts, const std::string& key) {
+  const auto found = counts.find(key);
+  return found == counts.end() ? 0 : found->second;
+}
 
 const Quota& quota(CallAdmission::Kind kind) { return kQuotas[static_cast<size_t>(kind)]; }
 
@@ -41,7 +50,7 @@ const Quota& quota(CallAdmission::Kind kind) { return kQuotas[static_cast<size_t
 
 int CallAdmission::max_threads() {
   int threads = kSpareThreads;
-  for (const Quota& quota : kQuotas) threads += quota.all;
+  for (const Quota& quota : kQuotas) threads += static_cast<int>(quota.all);
   return threads;
 }
 
@@ -49,13 +58,16 @@ CallAdmission::Slot::Slot(Slot&& other) noexcept
     : admission_(std::exchange(other.admission_, nullptr)), kind_(other.kind_), holder_(std::move(other.holder_)) {}
 
 CallAdmission::Slot::~Slot() {
-  if (admission_ != nullptr) admission_->release(kind_, holder_);
+  if (admission_ == nullptr) return;
+  MutexLock lock(admission_->mutex_);
+  admission_->mutex_.assume_held();  // clang does not recognise the pointer's mutex
+  admission_->release(*this);
 }
 
 // The reference keeps the call valid as long as it may be cancelled, even after gRPC has released it.
 CallAdmission::Deadline::Deadline(CallAdmission& admission, grpc_call* call, std::chrono::milliseconds timeout,
-                                  const char* message)
-    : admission_(admission), call_(call), message_(message) {
+                                  const char* message, Slot* slot)
+    : admission_(admission), call_(call), message_(message), slot_(slot) {
   grpc_call_ref(call_);
   MutexLock lock(admission_.mutex_);
   position_ = admission_.deadlines_.emplace(Clock::now() + timeout, this);
@@ -82,37 +94,87 @@ CallAdmission::~CallAdmission() {
   watcher_.join();
 }
 
-absl::StatusOr<CallAdmission::Slot> CallAdmission::admit(Kind kind, std::string holder) {
-  MutexLock lock(mutex_);
-  Count& count = counts_[static_cast<size_t>(kind)];
+CallAdmission::Holder CallAdmission::holder_of(const Principal& principal, const grpc::ServerContextBase& context) {
+  Holder holder = address_holder(context);
+  if (principal.name.empty()) return holder;
+  return {principal.name, principal.role == Role::kOperator, std::move(holder.part)};
+}
+
+CallAdmission::Holder CallAdmission::address_holder(const grpc::ServerContextBase& context) {
+  std::string address = address_of(context.peer());
+  return {absl::StrCat("address ", address), false, std::move(address)};  // no principal's name has a space
+}
+
+absl::Status CallAdmission::check_room(Kind kind, const Holder& holder, bool* is_part) {
   const Quota& limit = quota(kind);
+  const Count& held = count(kind);
+  const auto refusal = [&](absl::string_view who, size_t calls) {
+    return absl::UnavailableError(absl::StrCat(who, " has ", calls, " ", limit.what, " in progress; try again later"));
+  };
   // Peers on a unix socket cannot be distinguished. The socket's folder excludes other users.
-  const int of_holder = holder == "unix" ? limit.all : limit.of_holder;
-  if (count.all >= limit.all) {
-    return absl::UnavailableError(absl::StrCat("the engine has ", limit.all, " ", limit.what, " in progress"));
+  const bool has_limit = limit.of_part != 0 && !holder.part.empty() && holder.part != "unix";
+  const size_t of_part = has_limit ? calls_of(held.by_part, holder.part) : 0;
+  *is_part = has_limit && of_part >= limit.of_part;
+  if (*is_part) return refusal(holder.part, of_part);
+  const size_t own = calls_of(held.by_name, holder.name);
+  if (may_take_place(limit.all, held.all, own, holder.is_operator)) return absl::OkStatus();
+  return own == 0 ? refusal("the engine", held.all) : refusal(holder.name, own);
+}
+
+// Cancels the oldest call that waits for its peer, of the holder that has most calls, if that is the new call's holder
+// or one that has more; with `in_part` one of the same part. Operators' calls give way to those of operators only.
+bool CallAdmission::make_room(Kind kind, const Holder& holder, bool in_part) {
+  const auto& by_name = count(kind).by_name;
+  const size_t own = calls_of(by_name, holder.name);
+  Deadline* chosen = nullptr;
+  size_t most = 0;
+  for (const auto& [time, each] : deadlines_) {
+    if (each->slot_ == nullptr || each->slot_->kind_ != kind) continue;
+    const Holder& other = each->slot_->holder_;
+    if ((other.is_operator && !holder.is_operator) || (in_part && other.part != holder.part)) continue;
+    const size_t calls = calls_of(by_name, other.name);
+    if (calls <= most || (calls <= own && other.name != holder.name)) continue;
+    chosen = each;
+    most = calls;
   }
-  int& held = count.by_holder[holder];
-  if (held >= of_holder) {
-    return absl::UnavailableError(absl::StrCat(holder, " has ", held, " ", limit.what, " in progress"));
+  if (chosen == nullptr) return false;
+  release(*chosen->slot_);
+  chosen->slot_->admission_ = nullptr;
+  cancel(*chosen, GRPC_STATUS_UNAVAILABLE, kGaveWay);
+  return true;
+}
+
+absl::StatusOr<CallAdmission::Slot> CallAdmission::admit(Kind kind, Holder holder) {
+  MutexLock lock(mutex_);
+  Count& held = count(kind);
+  for (bool is_part = false;;) {
+    absl::Status room = check_room(kind, holder, &is_part);
+    if (room.ok()) break;
+    if (!make_room(kind, holder, is_part)) return room;
   }
-  ++held;
-  ++count.all;
+  ++held.all;
+  ++held.by_name[holder.name];
+  ++held.by_part[holder.part];
   return Slot(this, kind, std::move(holder));
 }
 
-absl::StatusOr<CallAdmission::Slot> CallAdmission::admit(Kind kind, const grpc::ServerContextBase& context) {
-  const std::string peer = context.peer();
-  authenticated(peer);
-  return admit(kind, address_of(peer));
+void CallAdmission::release(const Slot& slot) {
+  Count& held = count(slot.kind_);
+  --held.all;
+  const auto decrease = [](auto& counts, const std::string& key) {
+    const auto found = counts.find(key);
+    if (--found->second == 0) counts.erase(found);
+  };
+  decrease(held.by_name, slot.holder_.name);
+  decrease(held.by_part, slot.holder_.part);
+  released_.notify_all();
 }
 
-void CallAdmission::release(Kind kind, const std::string& holder) {
-  MutexLock lock(mutex_);
-  Count& count = counts_[static_cast<size_t>(kind)];
-  --count.all;
-  auto found = count.by_holder.find(holder);
-  if (--found->second == 0) count.by_holder.erase(found);
-  released_.notify_all();
+void CallAdmission::cancel(Deadline& deadline, grpc_status_code code, const char* message) {
+  deadline.admission_.mutex_.assume_held();  // is this object's mutex_
+  deadlines_.erase(deadline.position_);
+  deadline.pending_ = false;
+  grpc_call_cancel_with_status(deadline.call_, code, message, nullptr);
 }
 
 void CallAdmission::wait_until_idle(std::chrono::milliseconds timeout) {
@@ -143,12 +205,8 @@ void CallAdmission::watch() {
     } else if (Clock::now() < watched_until_) {
       changed_.wait_until(mutex_, watched_until_);
     } else {
-      auto first = deadlines_.begin();
-      Deadline& deadline = *first->second;
-      deadlines_.erase(first);
-      deadline.admission_.mutex_.assume_held();  // is this object's mutex_
-      deadline.pending_ = false;
-      grpc_call_cancel_with_status(deadline.call_, GRPC_STATUS_DEADLINE_EXCEEDED, deadline.message_, nullptr);
+      Deadline& deadline = *deadlines_.begin()->second;
+      cancel(deadline, GRPC_STATUS_DEADLINE_EXCEEDED, deadline.message_);
     }
   }
 }

@@ -1,9 +1,11 @@
 // CallAdmission: admits calls within fixed quotas, and cancels calls whose request does not arrive in time.
 //
 // Each synchronous gRPC call occupies a thread of gRPC's pool. The quotas divide the pool among the kinds of calls, so
-// that one kind cannot starve another; Admin calls always find a thread. Only calls with a valid token or session key
-// are admitted, so other calls occupy a thread only until they are refused. Thread-safe; one thread watches the
-// deadlines. Must outlive every call.
+// that one kind cannot starve another, and each quota among the principals (server/session/place_share.h), with places
+// for operators and for principals that have no call. A call that waits for its peer, because its request is incomplete
+// or its answer unread, gives way to a new call that finds no place: first the oldest one of the principal that has
+// most calls of the kind. Only calls with a valid token or session key are admitted, so other calls occupy a thread
+// only until they are refused. Thread-safe; one thread watches the deadlines. Must outlive every call.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -20,6 +22,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/mutex.h"
+#include "server/session/principal.h"
 
 namespace tt::server {
 
@@ -40,27 +43,42 @@ class CallAdmission {
   // Maximum number of threads that all quotas together can use, plus threads for calls that are being refused.
   static int max_threads();
 
+  // Whose call it is: a principal, or an address for calls without a token. `part`: the address or session that has a
+  // limit of its own within some quotas; empty: none.
+  struct Holder {
+    std::string name;
+    bool is_operator = false;
+    std::string part{};
+  };
+  static Holder holder_of(const Principal& principal, const grpc::ServerContextBase& context);
+  static Holder address_holder(const grpc::ServerContextBase& context);
+
   // A slot within a quota, released by the destructor.
   class Slot {
    public:
-    Slot(CallAdmission* admission, Kind kind, std::string holder)
+    Slot(CallAdmission* admission, Kind kind, Holder holder)
         : admission_(admission), kind_(kind), holder_(std::move(holder)) {}
     Slot(Slot&& other) noexcept;
     Slot& operator=(Slot&&) = delete;
     ~Slot();
+    // Whether the call has not given way to another one. Not while a Deadline with this slot exists.
+    bool is_held() const { return admission_ != nullptr; }
 
    private:
-    CallAdmission* admission_;
+    friend class CallAdmission;
+    CallAdmission* admission_;  // null: moved from, or the call has given way
     Kind kind_;
-    std::string holder_;
+    Holder holder_;
   };
 
   // Cancels `call` with DEADLINE_EXCEEDED and a message, a literal, after `timeout`, unless the Deadline is destroyed
-  // first.
+  // first. With a slot, which must be neither moved nor destroyed before, the call waits for its peer: it may give way
+  // to another call, and is then cancelled with UNAVAILABLE.
   class Deadline {
    public:
+    static constexpr char kLate[] = "the request did not arrive, or a response was not read, within the deadline";
     Deadline(CallAdmission& admission, grpc_call* call, std::chrono::milliseconds timeout = kRequestTimeout,
-             const char* message = "the request did not arrive, or a response was not read, within the deadline");
+             const char* message = kLate, Slot* slot = nullptr);
     ~Deadline();
     Deadline(const Deadline&) = delete;
     Deadline& operator=(const Deadline&) = delete;
@@ -70,6 +88,7 @@ class CallAdmission {
     CallAdmission& admission_;
     grpc_call* const call_;
     const char* const message_;
+    Slot* const slot_;
     bool pending_ ABSL_GUARDED_BY(admission_.mutex_) = true;
     // Valid while pending_.
     std::multimap<Clock::time_point, Deadline*>::iterator position_ ABSL_GUARDED_BY(admission_.mutex_);
@@ -86,11 +105,10 @@ class CallAdmission {
   CallAdmission() : CallAdmission(Observer()) {}
   ~CallAdmission();
 
-  // Admits a call of `holder`, an address or a session, within the holder's part of the quota. Returns UNAVAILABLE
-  // (clients retry) if the holder or all holders together have too many calls of this kind.
-  absl::StatusOr<Slot> admit(Kind kind, std::string holder);
-  // Admits a call, with the caller's address as the holder, and marks the caller's connection as authenticated.
-  absl::StatusOr<Slot> admit(Kind kind, const grpc::ServerContextBase& context);
+  // Admits a call of `holder` within the holder's part of the quota. Returns UNAVAILABLE, with a message that ends with
+  // "try again later" (clients retry), if the holder or all holders together have too many calls of this kind, and none
+  // of them can give way.
+  absl::StatusOr<Slot> admit(Kind kind, Holder holder);
   // Waits until the handlers of all admitted calls but Admin's and Reflection's have returned, at most for `timeout`.
   void wait_until_idle(std::chrono::milliseconds timeout);
   // The same for the calls of one kind.
@@ -102,10 +120,14 @@ class CallAdmission {
 
  private:
   struct Count {
-    int all = 0;
-    absl::flat_hash_map<std::string, int> by_holder;
+    size_t all = 0;
+    absl::flat_hash_map<std::string, size_t> by_name, by_part;
   };
-  void release(Kind kind, const std::string& holder);
+  Count& count(Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return counts_[static_cast<size_t>(kind)]; }
+  absl::Status check_room(Kind kind, const Holder& holder, bool* is_part) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool make_room(Kind kind, const Holder& holder, bool in_part) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void cancel(Deadline& deadline, grpc_status_code code, const char* message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void release(const Slot& slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void watch();
 
   const Observer observer_;

@@ -34,15 +34,18 @@ bool EngineService::comes_by_key(const grpc::ServerContext& context) const {
          !metadata(context, kAdmissionKey).empty();
 }
 
-absl::Status EngineService::check_hello(const grpc::ServerContext& context) const {
-  if (!comes_by_key(context)) return auth_.check(credentials_of(context), Role::kUser);
+absl::StatusOr<CallAdmission::Holder> EngineService::check_hello(const grpc::ServerContext& context) const {
+  if (!comes_by_key(context)) return holder_of_caller(auth_, context, Role::kUser);
   const absl::string_view key = metadata(context, kSessionKey);
-  if (key.empty())
-    return isolation_.admissions->has(metadata(context, kAdmissionKey)) ? absl::OkStatus() : not_admitted();
+  if (key.empty()) {
+    if (!isolation_.admissions->has(metadata(context, kAdmissionKey))) return not_admitted();
+    return CallAdmission::address_holder(context);
+  }
   const std::shared_ptr<server::Session> session = sessions_.find(key);
   // The sessions of other principals are resumed with their token.
   const bool is_admitted = session != nullptr && isolation_.admissions->knows(session->principal());
-  return is_admitted ? absl::OkStatus() : absl::NotFoundError("the session has ended");
+  if (!is_admitted) return absl::NotFoundError("the session has ended");
+  return CallAdmission::Holder{session->principal()};
 }
 
 grpc::Status EngineService::Hello(grpc::ServerContext* context, const v1::HelloRequest* request,

@@ -30,6 +30,10 @@ constexpr int kHello = 0, kSession = 1, kDownload = 3, kCancel = 4, kPersist = 5
 
 absl::Status session_ended() { return absl::NotFoundError("the session has ended"); }
 
+CallAdmission::Holder holder_of(const Session& session) {
+  return {session.principal(), /*is_operator=*/false, absl::StrCat("session ", session.id())};
+}
+
 }  // namespace
 
 // Attaches a stream to a session for the duration of a scope.
@@ -78,6 +82,15 @@ Auth::Credentials credentials_of(const grpc::ServerContext& context) {
   return credentials;
 }
 
+absl::StatusOr<CallAdmission::Holder> holder_of_caller(const Auth& auth, const grpc::ServerContext& context,
+                                                       Role least) {
+  const Auth::Credentials credentials = credentials_of(context);
+  if (absl::Status status = auth.check(credentials, least); !status.ok()) return status;
+  const absl::StatusOr<Principal> caller = auth.caller(credentials);
+  if (!caller.ok()) return caller.status();
+  return CallAdmission::holder_of(*caller, context);
+}
+
 grpc::Status to_grpc(const absl::Status& status) {
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
 }
@@ -87,8 +100,10 @@ EngineService::EngineService(const Auth& auth, Sessions& sessions, CallAdmission
     : auth_(auth), sessions_(sessions), admission_(admission), audit_(audit), isolation_(isolation) {
   using grpc::ServerContext;
   auto may_open = [this](const ServerContext& context) { return check_hello(context); };
-  auto has_session = [this](const ServerContext& context) {
-    return sessions_.find(metadata(context, "teletensor-session")) ? absl::OkStatus() : session_ended();
+  auto has_session = [this](const ServerContext& context) -> absl::StatusOr<CallAdmission::Holder> {
+    const auto session = sessions_.find(metadata(context, "teletensor-session"));
+    if (!session) return session_ended();
+    return holder_of(*session);
   };
   // The service takes ownership of its handlers.
   MarkMethodStreamed(kHello, unary_handler<v1::HelloRequest, v1::HelloReply>(
@@ -123,7 +138,7 @@ std::shared_ptr<Session> EngineService::session_of(grpc::ServerContext& context,
 absl::StatusOr<CallAdmission::Slot> EngineService::admit(grpc::ServerContext& context, CallAdmission::Kind kind,
                                                          const server::Session& session) {
   admission_.authenticated(context.peer());
-  return admission_.admit(kind, absl::StrCat("session ", session.id()));
+  return admission_.admit(kind, holder_of(session));
 }
 
 grpc::Status EngineService::serve_session(grpc::ServerContext* context, FrameStream* stream) {

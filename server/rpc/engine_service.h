@@ -58,7 +58,7 @@ class EngineService final : public v1::Engine::Service {
   using DownloadWriter = grpc::internal::WriterInterface<v1::DownloadChunk>;
 
   // Whether the call may run Hello, by its metadata.
-  absl::Status check_hello(const grpc::ServerContext& context) const;
+  absl::StatusOr<CallAdmission::Holder> check_hello(const grpc::ServerContext& context) const;
   bool comes_by_key(const grpc::ServerContext& context) const;
   // Hello of an engine that redirects, and where it redirects to.
   absl::Status redirect(const grpc::ServerContext& context, const Principal& caller, const v1::HelloRequest& request,
@@ -92,6 +92,9 @@ class EngineService final : public v1::Engine::Service {
 Auth::Credentials credentials_of(const grpc::ServerContext& context);
 // Returns the metadata value, or "".
 absl::string_view metadata(const grpc::ServerContext& context, const char* name);
+// The caller, whose calls are counted together, if it may do what `least` and higher roles may; errors as of Auth.
+absl::StatusOr<CallAdmission::Holder> holder_of_caller(const Auth& auth, const grpc::ServerContext& context,
+                                                       Role least);
 grpc::Status to_grpc(const absl::Status& status);
 
 }  // namespace tt::server

@@ -288,7 +288,7 @@ grpc::Status EngineService::serve_download(grpc::ServerContext* context, Downloa
   absl::StatusOr<CallAdmission::Slot> slot = admit(*context, CallAdmission::Kind::kTransfer, *session);
   if (!slot.ok()) return admission_.refuse(*context, slot.status());
   v1::DownloadRequest request;
-  absl::Status read = read_request(admission_, *context, stream, &request);
+  absl::Status read = read_request(admission_, *context, &*slot, stream, &request);
   return read.ok() ? answer_download(context, *session, request, stream) : admission_.refuse(*context, read);
 }
 

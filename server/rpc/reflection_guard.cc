@@ -26,10 +26,15 @@ class ReflectionInterceptor final : public grpc::experimental::Interceptor {
   static constexpr std::chrono::milliseconds kTimeout{10'000};
 
   absl::StatusOr<CallAdmission::Slot> admit() {
-    const absl::Status status = auth_.check(credentials_of(context_));
-    if (status.ok()) return admission_.admit(CallAdmission::Kind::kReflection, context_);
-    if (open_) return admission_.admit(CallAdmission::Kind::kReflection, address_of(context_.peer()));
-    return status;
+    absl::StatusOr<CallAdmission::Holder> holder = holder_of_caller(auth_, context_, Role::kObserver);
+    if (holder.ok()) {
+      admission_.authenticated(context_.peer());
+    } else if (open_) {
+      holder = CallAdmission::address_holder(context_);
+    } else {
+      return holder.status();
+    }
+    return admission_.admit(CallAdmission::Kind::kReflection, *std::move(holder));
   }
 
   void begin() {
@@ -39,7 +44,7 @@ class ReflectionInterceptor final : public grpc::experimental::Interceptor {
       return;
     }
     slot_.emplace(*std::move(slot));
-    deadline_.emplace(admission_, context_.c_call(), kTimeout);
+    deadline_.emplace(admission_, context_.c_call(), kTimeout, CallAdmission::Deadline::kLate, &*slot_);
   }
 
   grpc::ServerContext& context_;

@@ -33,9 +33,15 @@ struct RequestLimits {
 
 // Reads the request of an admitted call with a stream of replies.
 template <typename Request, typename Stream>
-absl::Status read_request(CallAdmission& admission, grpc::ServerContext& context, Stream* stream, Request* request) {
-  CallAdmission::Deadline deadline(admission, context.c_call());
-  if (!stream->Read(request)) return absl::InvalidArgumentError("the call ended before its request");
+absl::Status read_request(CallAdmission& admission, grpc::ServerContext& context, CallAdmission::Slot* slot,
+                          Stream* stream, Request* request) {
+  bool arrived = false;
+  {
+    using Deadline = CallAdmission::Deadline;
+    const Deadline deadline(admission, context.c_call(), CallAdmission::kRequestTimeout, Deadline::kLate, slot);
+    arrived = stream->Read(request);
+  }
+  if (!arrived || !slot->is_held()) return absl::InvalidArgumentError("the call ended before its request");
   if (request->ByteSizeLong() <= kMaxRequestBytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat("expected a request of at most ", kMaxRequestBytes, " bytes, got ", request->ByteSizeLong()));
@@ -55,7 +61,7 @@ inline size_t bytes_of(const google::protobuf::Message& reply) { return reply.By
 template <typename Reply>
 class UnaryHandler final : public grpc::internal::MethodHandler {
  public:
-  using Check = std::function<absl::Status(const grpc::ServerContext&)>;
+  using Check = std::function<absl::StatusOr<CallAdmission::Holder>(const grpc::ServerContext&)>;
   using Run = std::function<grpc::Status(grpc::ServerContext*, grpc::ByteBuffer*, Reply*)>;
 
   UnaryHandler(CallAdmission& admission, CallAdmission::Kind kind, Check check, Run run, const RequestLimits& limits)
@@ -71,36 +77,39 @@ class UnaryHandler final : public grpc::internal::MethodHandler {
 
  private:
   using Stream = grpc::ServerUnaryStreamer<grpc::ByteBuffer, Reply>;
+  using Deadline = CallAdmission::Deadline;
   struct Call {
     std::optional<CallAdmission::Slot> slot;
     std::optional<CallAdmission::Deadline> sending;
   };
 
   grpc::Status run(grpc::ServerContext* context, Stream* stream, Call* call) {
-    if (absl::Status status = check_(*context); !status.ok()) return admission_.refuse(*context, status);
-    absl::StatusOr<CallAdmission::Slot> slot = limits_.authenticates
-                                                   ? admission_.admit(kind_, *context)
-                                                   : admission_.admit(kind_, address_of(context->peer()));
+    absl::StatusOr<CallAdmission::Holder> holder = check_(*context);
+    if (!holder.ok()) return admission_.refuse(*context, holder.status());
+    if (limits_.authenticates) admission_.authenticated(context->peer());
+    absl::StatusOr<CallAdmission::Slot> slot = admission_.admit(kind_, *std::move(holder));
     if (!slot.ok()) return admission_.refuse(*context, slot.status());
     call->slot.emplace(*std::move(slot));
     grpc::ByteBuffer request;
     absl::Status status;
     {
-      CallAdmission::Deadline deadline(admission_, context->c_call(), limits_.timeout);
+      const Deadline deadline(admission_, context->c_call(), limits_.timeout, Deadline::kLate, &*call->slot);
       if (!stream->Read(&request)) status = absl::InvalidArgumentError("the call ended before its request");
     }
+    if (!call->slot->is_held()) status = absl::UnavailableError("the call gave way to another one; try again later");
     if (status.ok() && request.Length() > limits_.bytes) {
       status = absl::ResourceExhaustedError(
           absl::StrCat("expected a request of at most ", limits_.bytes, " bytes, got ", request.Length()));
     }
-    if (status.ok()) status = check_(*context);  // rights may have ended while the request was awaited
+    if (status.ok()) status = check_(*context).status();  // rights may have ended while the request was awaited
     if (!status.ok()) return admission_.refuse(*context, status);
     Reply reply;
     grpc::Status result = run_(context, &request, &reply);
     // Sent together with the status: one packet, one system call, and one wake-up of the client.
     if (result.ok()) stream->Write(reply, grpc::WriteOptions().set_last_message());
     call->sending.emplace(admission_, context->c_call(),
-                          CallAdmission::time_to_send(limits_.send_timeout, bytes_of(reply)));
+                          CallAdmission::time_to_send(limits_.send_timeout, bytes_of(reply)), Deadline::kLate,
+                          &*call->slot);
     return result;
   }
 
@@ -111,11 +120,11 @@ class UnaryHandler final : public grpc::internal::MethodHandler {
   const RequestLimits limits_;
 };
 
-// Returns a handler for Service::MarkMethodStreamed, which takes ownership. `check` accepts or refuses the call by its
-// metadata, before and after the request is read. `run` parses the request and computes the reply.
+// Returns a handler for Service::MarkMethodStreamed, which takes ownership. `check` refuses the call or returns its
+// holder, by its metadata, before and after the request is read. `run` parses the request and computes the reply.
 template <typename Reply>
 grpc::internal::MethodHandler* unary_handler_of_bytes(
-    CallAdmission& admission, CallAdmission::Kind kind, std::function<absl::Status(const grpc::ServerContext&)> check,
+    CallAdmission& admission, CallAdmission::Kind kind, typename UnaryHandler<Reply>::Check check,
     std::function<grpc::Status(grpc::ServerContext*, grpc::ByteBuffer*, Reply*)> run,
     const RequestLimits& limits = {}) {
   return new UnaryHandler<Reply>(admission, kind, std::move(check), std::move(run), limits);
@@ -124,7 +133,7 @@ grpc::internal::MethodHandler* unary_handler_of_bytes(
 // The same with a parsed request.
 template <typename Request, typename Reply>
 grpc::internal::MethodHandler* unary_handler(
-    CallAdmission& admission, CallAdmission::Kind kind, std::function<absl::Status(const grpc::ServerContext&)> check,
+    CallAdmission& admission, CallAdmission::Kind kind, typename UnaryHandler<Reply>::Check check,
     std::function<grpc::Status(grpc::ServerContext*, const Request*, Reply*)> run, const RequestLimits& limits = {}) {
   return unary_handler_of_bytes<Reply>(
       admission, kind, std::move(check),

@@ -280,8 +280,10 @@ absl::Status InferenceServer::describe(const inference::LogSettingsRequest& requ
   return absl::OkStatus();
 }
 
-absl::StatusOr<ModelShares::Place> InferenceServer::enter(const ModelVersion& version, const InferRequest& request) {
-  return (request.transport == Transport::kRest ? rest_places_ : grpc_places_)->enter(version.name(), request.address);
+absl::StatusOr<ModelShares::Place> InferenceServer::enter(const ModelVersion& version, const Principal& caller,
+                                                          const InferRequest& request) {
+  ModelShares& places = request.transport == Transport::kRest ? *rest_places_ : *grpc_places_;
+  return places.enter(version.name(), charged_caller(caller, request.address));
 }
 
 absl::Status InferenceServer::infer(const Principal& caller, const inference::ModelInferRequest& request,
@@ -289,7 +291,7 @@ absl::Status InferenceServer::infer(const Principal& caller, const inference::Mo
                                     ModelShares::Place* place, absl::FunctionRef<absl::Status()> finish) {
   const auto version = find(caller, request.model_name(), request.model_version());
   if (!version.ok()) return version.status();
-  absl::StatusOr<ModelShares::Place> entered = enter(**version, limits);
+  absl::StatusOr<ModelShares::Place> entered = enter(**version, caller, limits);
   if (!entered.ok()) return entered.status();
   *place = *std::move(entered);
   const absl::StatusOr<Inflight> shared = begin_shared(caller, limits.address, request);
@@ -330,7 +332,7 @@ absl::Status InferenceServer::stream(const Principal& caller, const inference::M
                                      absl::FunctionRef<bool(inference::ModelInferResponse*)> send) {
   const auto version = find(caller, request.model_name(), request.model_version());
   if (!version.ok()) return version.status();
-  const absl::StatusOr<ModelShares::Place> place = enter(**version, limits);
+  const absl::StatusOr<ModelShares::Place> place = enter(**version, caller, limits);
   if (!place.ok()) return place.status();
   const absl::StatusOr<Inflight> shared = begin_shared(caller, limits.address, request);
   if (!shared.ok()) return shared.status();

@@ -70,9 +70,7 @@ class InferenceServer {
     return inflight_->begin(bytes, caller, use);
   }
   // A place for a stream over gRPC, which it needs also between its requests.
-  absl::StatusOr<ModelShares::Place> begin_stream(const std::string& address) {
-    return grpc_places_->enter("", address);
-  }
+  absl::StatusOr<ModelShares::Place> begin_stream(const std::string& caller) { return grpc_places_->enter("", caller); }
   // Counts the memory of an answer to `caller` while `charged` exists, which is replaced. OUT_OF_RANGE if there would
   // be no room for it if it were alone, so that sending the request again is useless, else as begin(). `more` bytes are
   // the most that parts of unknown sizes take; they are counted as far as the whole is at most half of inflight_bytes.
@@ -132,7 +130,8 @@ class InferenceServer {
                      InferRequest limits, inference::ModelInferResponse* reply,
                      absl::FunctionRef<absl::Status()> finish);
   // A place for a request among those of its transport.
-  absl::StatusOr<ModelShares::Place> enter(const ModelVersion& version, const InferRequest& request);
+  absl::StatusOr<ModelShares::Place> enter(const ModelVersion& version, const Principal& caller,
+                                           const InferRequest& request);
   // As begin(), for what a request's inputs have in shared memory.
   absl::StatusOr<Inflight> begin_shared(const Principal& caller, const std::string& address,
                                         const inference::ModelInferRequest& request);

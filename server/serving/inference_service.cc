@@ -18,6 +18,8 @@
 namespace tt::server {
 namespace {
 
+constexpr std::chrono::hours kIdle{24 * 365};  // of a stream between two requests
+
 using namespace inference;  // NOLINT: the messages of the calls below
 
 bool is_local(const grpc::ServerContext& context) {
@@ -154,14 +156,19 @@ uint64_t parsed_bytes(const grpc::ByteBuffer& bytes) {
 
 }  // namespace
 
+absl::StatusOr<CallAdmission::Holder> InferenceService::holder_of(const grpc::ServerContext& context,
+                                                                  Right right) const {
+  const absl::StatusOr<Principal> caller = server_.caller(credentials_of(context), right);
+  if (!caller.ok()) return caller.status();
+  return CallAdmission::holder_of(*caller, context);
+}
+
 template <typename Request, typename Reply>
 void InferenceService::add(
     int index, Right right,
     std::function<absl::Status(const Principal&, const grpc::ServerContext&, const Request&, Reply*)> run,
     const RequestLimits& limits) {
-  const auto check = [this, right](const grpc::ServerContext& context) {
-    return server_.caller(credentials_of(context), right).status();
-  };
+  const auto check = [this, right](const grpc::ServerContext& context) { return holder_of(context, right); };
   const auto handle = [this, right, max_bytes = limits.bytes, run = std::move(run)](
                           grpc::ServerContext* context, grpc::ByteBuffer* bytes, grpc::ByteBuffer* reply) {
     const absl::StatusOr<Principal> caller = server_.caller(credentials_of(*context), right);
@@ -226,9 +233,7 @@ InferenceService::InferenceService(InferenceServer& server, CallAdmission& admis
   const RequestLimits limits{.bytes = server_.options().request_bytes,
                              .timeout = CallAdmission::kChunkTimeout,
                              .send_timeout = server_.options().send_timeout};
-  const auto may_infer = [this](const Context& context) {
-    return server_.caller(credentials_of(context), Right::kInfer).status();
-  };
+  const auto may_infer = [this](const Context& context) { return holder_of(context, Right::kInfer); };
   const auto infer = [this](Context* context, grpc::ByteBuffer* bytes, grpc::ByteBuffer* reply) {
     return this->infer(context, bytes, reply);
   };
@@ -370,13 +375,20 @@ bool InferenceService::send(StreamedCall* call, ModelStreamInferResponse* respon
 grpc::Status InferenceService::stream(grpc::ServerContext* context, Stream* stream) {
   absl::StatusOr<Principal> caller = server_.caller(credentials_of(*context), Right::kInfer);
   if (!caller.ok()) return admission_.refuse(*context, caller.status());
-  const absl::StatusOr<CallAdmission::Slot> slot = admission_.admit(CallAdmission::Kind::kInference, *context);
+  admission_.authenticated(context->peer());
+  absl::StatusOr<CallAdmission::Slot> slot =
+      admission_.admit(CallAdmission::Kind::kInference, CallAdmission::holder_of(*caller, *context));
   if (!slot.ok()) return admission_.refuse(*context, slot.status());
-  const absl::StatusOr<ModelShares::Place> place = server_.begin_stream(address_of(context->peer()));
+  const absl::StatusOr<ModelShares::Place> place = server_.begin_stream(caller_of(*context, *caller));
   if (!place.ok()) return admission_.refuse(*context, place.status());
   StreamedCall call{context, stream, caller_of(*context, *caller)};
   grpc::ByteBuffer bytes;
-  while (stream->Read(&bytes)) {
+  const auto read = [&] {  // a stream without a request may give way
+    using Deadline = CallAdmission::Deadline;
+    const Deadline waiting(admission_, context->c_call(), kIdle, Deadline::kLate, &*slot);
+    return stream->Read(&bytes);
+  };
+  while (read() && slot->is_held()) {
     caller = server_.caller(credentials_of(*context), Right::kInfer);  // rights may have ended
     if (!caller.ok()) return admission_.refuse(*context, caller.status());
     ModelInferRequest request;

@@ -25,6 +25,7 @@ class InferenceService final : public inference::GRPCInferenceService::Service {
 
  private:
   using Right = InferenceServer::Right;
+  absl::StatusOr<CallAdmission::Holder> holder_of(const grpc::ServerContext& context, Right right) const;
   // Registers a method by its place in the service's declaration. `run` returns the call's status.
   template <typename Request, typename Reply>
   void add(int index, Right right,

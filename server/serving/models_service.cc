@@ -19,7 +19,7 @@ ModelLoads::IsWanted wanted(const Auth& auth, const grpc::ServerContext& context
 ModelsService::ModelsService(ModelPublisher& publisher, const Auth& auth, CallAdmission& admission) {
   using namespace teletensor::v1;  // NOLINT: the messages of the calls below
   const auto check = [&auth](const grpc::ServerContext& context) {
-    return auth.check(credentials_of(context), Role::kUser);
+    return holder_of_caller(auth, context, Role::kUser);
   };
   const RequestLimits limits{kMaxPublishBytes, CallAdmission::kChunkTimeout};
   MarkMethodStreamed(0, unary_handler<PublishModelRequest, PublishModelReply>(

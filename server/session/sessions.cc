@@ -9,6 +9,7 @@
 #include "engine/schema/op.h"
 #include "server/convert.h"
 #include "server/random_key.h"
+#include "server/session/place_share.h"
 #include "server/session/session_key.h"
 #include "server/session/session_log.h"
 #include "server/version.h"
@@ -111,7 +112,7 @@ absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view a
   if (frozen_) return absl::UnavailableError("the engine is being replaced by another process");
   if (!request.resume_key().empty()) return resume(request, principal, opened);
   if (stopped_) return absl::UnavailableError("the engine is shutting down");
-  if (absl::Status status = check_room(address, principal); !status.ok()) return status;
+  if (absl::Status status = check_room(principal); !status.ok()) return status;
   absl::StatusOr<std::string> key = random_key();
   if (!key.ok()) return key.status();
   opened->key = *std::move(key);
@@ -140,28 +141,22 @@ absl::Status Sessions::resume(const v1::HelloRequest& request, const Principal& 
   return absl::OkStatus();
 }
 
-absl::Status Sessions::check_room(absl::string_view address, const Principal& principal) const {
+absl::Status Sessions::check_room(const Principal& principal) const {
   const size_t sessions = entries_.size() + closing_.size();
   if (sessions >= options_.max_sessions) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the engine has ", options_.max_sessions, " sessions, its maximum"));
   }
-  if (sessions >= options_.max_sessions_per_address) {
-    auto is_from = [&](const auto& at) { return at.second.address == address; };
-    const auto from = std::count_if(entries_.begin(), entries_.end(), is_from) +
-                      std::count_if(closing_.begin(), closing_.end(), is_from);
-    if (static_cast<size_t>(from) >= options_.max_sessions_per_address) {
-      return absl::ResourceExhaustedError(absl::StrCat("expected at most ", options_.max_sessions_per_address,
-                                                       " sessions from one address, got more from ", address));
-    }
+  auto is_own = [&](const auto& at) { return at.second.session->principal() == principal.name; };
+  const auto own = static_cast<size_t>(std::count_if(entries_.begin(), entries_.end(), is_own));
+  if (principal.max_sessions != 0 && own >= principal.max_sessions) {
+    return absl::ResourceExhaustedError(absl::StrCat(principal.name, " may have ", principal.max_sessions,
+                                                     " sessions at a time; end one of them first"));
   }
-  if (principal.max_sessions != 0) {
-    auto is_own = [&](const auto& at) { return at.second.session->principal() == principal.name; };
-    const auto own = std::count_if(entries_.begin(), entries_.end(), is_own);
-    if (static_cast<size_t>(own) >= principal.max_sessions) {
-      return absl::ResourceExhaustedError(absl::StrCat(principal.name, " may have ", principal.max_sessions,
-                                                       " sessions at a time; end one of them first"));
-    }
+  if (!may_take_place(options_.max_sessions, sessions, own, principal.role == Role::kOperator)) {
+    return absl::ResourceExhaustedError(absl::StrCat("the engine has ", sessions, " sessions, and ", principal.name,
+                                                     " has ", own, " of them, its share of ", options_.max_sessions,
+                                                     "; end one of them first"));
   }
   const auto known = ended_.find(principal.name);
   const Quota* const quota = principal.quota         ? principal.quota.get()

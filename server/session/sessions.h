@@ -45,7 +45,6 @@ class Sessions {
     std::chrono::milliseconds lease{60'000};
     uint64_t session_memory_limit = 0;  // 0: no limit
     size_t max_sessions = 1024;
-    size_t max_sessions_per_address = 768;  // leaves room for clients at other addresses
     // Tenant of all sessions (Account::tenant), for an engine that runs for one principal. 0: each session has its own
     // tenant, and never sees data that another session left in freed memory.
     uint64_t tenant = 0;
@@ -75,9 +74,9 @@ class Sessions {
   ~Sessions();  // cancels and ends every session
 
   // Opens a session, or resumes one. Returns NOT_FOUND if the session to resume has ended, RESOURCE_EXHAUSTED if there
-  // are too many sessions, UNAVAILABLE after stop(). `address` is the client's address, for the limit of sessions per
-  // address. `principal` names who opens the session: its sessions share the contents of their uploads, and only it
-  // resumes them. `number` is the number of a new session, which no other one has; 0: the next.
+  // are too many sessions, UNAVAILABLE after stop(). `address` is the client's address. `principal` names who opens the
+  // session: its sessions share the contents of their uploads, and only it resumes them. `number` is the number of a
+  // new session, which no other one has; 0: the next.
   absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply, absl::string_view address = "",
                      const Principal& principal = {}, uint64_t number = 0);
   // Whether transfers' chunks may be compressed.
@@ -174,8 +173,7 @@ class Sessions {
   absl::Status resume(const v1::HelloRequest& request, const Principal& principal, Opened* opened)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Checks the limits of sessions for one more.
-  absl::Status check_room(absl::string_view address, const Principal& principal) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status check_room(const Principal& principal) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Makes a session with the record's id, digest, client and limit, without adding it.
   std::shared_ptr<Session> make(const SessionRecord& record, absl::string_view address, const Principal& principal,
                                 const std::string& traceparent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -55,7 +55,7 @@ absl::Status Sessions::restore(const std::string& key_digest, absl::string_view 
     MutexLock lock(mutex_);
     if (stopped_) return absl::UnavailableError("the engine is shutting down");
     if (entries_.contains(key_digest)) return absl::OkStatus();
-    if (absl::Status status = check_room(address, principal); !status.ok()) return status;
+    if (absl::Status status = check_room(principal); !status.ok()) return status;
     if (!restoring_.insert(key_digest).second) return absl::UnavailableError("the session is being restored");
     session = make(stored->record, address, principal, "");
   }

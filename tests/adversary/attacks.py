@@ -26,7 +26,7 @@ import h2.events
 
 from tests.adversary.models import Caller, description
 from tests.adversary.surfaces import SURFACES
-from tests.adversary.wire import ADMIN, ENGINE, Peer, instruction, message, signatures
+from tests.adversary.wire import ADMIN, ENGINE, Peer, UnfinishedCalls, instruction, message, signatures
 
 FLOAT32, CPU = 8, 0
 Attack = Callable[[str, str, random.Random], None]
@@ -444,6 +444,56 @@ def slow_publish(address: str, token: str, rng: random.Random) -> None:
         del calls[:-6]
 
 
+def preface_flood(address: str, token: str, rng: random.Random) -> None:
+    """Opens hundreds of connections per second that send HTTP/2's preface and nothing else; ends if a client is refused."""
+    host, port = address.rsplit(":", 1)
+    stopped = threading.Event()
+
+    def flood() -> None:
+        held: list[socket.socket] = []
+        while not stopped.wait(0.002):
+            with contextlib.suppress(OSError):
+                held.append(socket.create_connection((host, int(port)), timeout=2))
+                held[-1].sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+            for old in held[:-400]:
+                old.close()
+            del held[:-400]
+
+    threading.Thread(target=flood, daemon=True).start()
+    while True:
+        _connect_patiently(address, token)
+
+
+def _connect_patiently(address: str, token: str) -> None:
+    """Opens a session with as many attempts as clients make (kOpenAttempts); ends the process if all are refused."""
+    for attempt in range(8):
+        peer = Peer(address, token)
+        try:
+            peer.hello(client="honest")
+            return
+        except grpc.RpcError as error:
+            if attempt == 7:
+                raise SystemExit(f"a client with the token was refused: {error.details()}") from None
+            time.sleep(0.02 * 2**min(attempt, 4))
+        finally:
+            peer.close()
+
+
+UNFINISHED = ((ENGINE + "Hello", 96), (ADMIN + "Status", 96), ("/inference.GRPCInferenceService/ModelInfer", 480))
+
+
+def held_calls(address: str, token: str, rng: random.Random) -> None:
+    """Holds all places for unfinished calls of each service, renews them; ends if a client is refused meanwhile."""
+    held = UnfinishedCalls(address, token)
+    while True:
+        for method, count in UNFINISHED:
+            with contextlib.suppress(OSError, h2.exceptions.ProtocolError):
+                held.open(method, count)
+        for _ in range(8):
+            _connect_patiently(address, token)
+        held.close()
+
+
 def flapping_link(address: str, token: str, rng: random.Random) -> None:
     """Breaks a session's connection while work is queued, and resumes it, without end."""
     from tests.adversary.wire import operators
@@ -579,7 +629,7 @@ ATTACKS: dict[str, Attack] = {attack.__name__: attack for attack in (
     held_reflection_streams, unfinished_hellos, guessed_tokens, session_flood, empty_instructions, many_reads,
     instruction_bombs, memory_hog, endless_work, killed_clients, unread_downloads, unfed_uploads, random_walk,
     administration, many_shapes, shared_memory, released_lists, full_stores, many_groups, forbidden_ports,
-    silent_connections, slow_publish, flapping_link, small_tensors, *SURFACES)}
+    silent_connections, preface_flood, held_calls, slow_publish, flapping_link, small_tensors, *SURFACES)}
 
 
 if __name__ == "__main__":

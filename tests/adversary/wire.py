@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import functools
 import re
+import socket
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 import grpc
+import h2.config
+import h2.connection
+import h2.events
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -72,6 +77,53 @@ class Peer:
         """The engine's status; with the administrator's token, also that of its sessions."""
         call = self.channel.unary_unary(ADMIN + "Status", lambda m: m.SerializeToString(), message("StatusReply").FromString)
         return call(message("StatusRequest")(), metadata=[("authorization", f"Bearer {token or self.token}")], timeout=20)
+
+
+class UnfinishedCalls:
+    """Calls with a token whose requests never end: the first bytes of a message, and then nothing."""
+
+    PER_CONNECTION = 48  # streams; a connection with 50 refused calls per second is closed
+
+    def __init__(self, address: str, token: str):
+        self.address, self.token = address, token
+        self.links: list[socket.socket] = []
+
+    def open(self, method: str, count: int) -> None:
+        """Begins calls, over new connections."""
+        for first in range(0, count, self.PER_CONNECTION):
+            http = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True))
+            http.initiate_connection()
+            for _ in range(min(self.PER_CONNECTION, count - first)):
+                stream = http.get_next_available_stream_id()
+                http.send_headers(stream, [
+                    (":method", "POST"), (":path", method), (":scheme", "http"), (":authority", "engine"),
+                    ("content-type", "application/grpc"), ("te", "trailers"), ("authorization", f"Bearer {self.token}")])
+                http.send_data(stream, b"\0\0\0\0\x10")
+            link = self._connect()
+            link.sendall(http.data_to_send())
+            self.links.append(link)
+            deadline = time.monotonic() + 2
+            while time.monotonic() < deadline:  # until the engine has read the headers: it acknowledges the settings
+                events = http.receive_data(link.recv(1 << 16))
+                link.sendall(http.data_to_send())
+                if any(isinstance(each, h2.events.SettingsAcknowledged) for each in events):
+                    break
+
+    def _connect(self) -> socket.socket:
+        path = self.address.removeprefix("unix:")
+        if path != self.address:
+            link = socket.socket(socket.AF_UNIX)
+            link.settimeout(5)
+            link.connect(path)
+            return link
+        host, port = self.address.rsplit(":", 1)
+        return socket.create_connection((host, int(port)), timeout=5)
+
+    def close(self) -> None:
+        """Closes the connections; the calls end."""
+        for link in self.links:
+            link.close()
+        self.links.clear()
 
 
 @functools.cache

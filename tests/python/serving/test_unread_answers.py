@@ -34,11 +34,11 @@ CALLS = 16
 
 
 SEND_RATE = 256 << 10  # server/rpc/call_admission.h
-PLACES = 256  # of one address (server/serving/inference_server.h)
+PLACES = 256  # of one caller (server/serving/inference_server.h)
 
 
 def serve(folder, send_timeout: int, limit: int = LIMIT, over_tcp: bool = False) -> Engine:
-    """The engine's `address` is a unix socket, whose clients have no limits of an address, or with `over_tcp` a port."""
+    """The engine's `address` is a unix socket, or with `over_tcp` a port."""
     (folder / "models").mkdir(exist_ok=True)
     large = lambda x: x.reshape(-1, 1) + torch.zeros(1, COLUMNS)  # noqa: E731
     serving.save(large, folder / "models/large/1", torch.ones(1), output_names=["y"])
@@ -264,16 +264,14 @@ def test_small_answers_that_are_not_read_keep_slots_for_seconds(tmp_path):
             hello.call("/teletensor.v1.Engine/Hello")
         time.sleep(0.5)
         with grpcclient.InferenceServerClient(engine.address) as client:
-            with pytest.raises(grpcclient.InferenceServerException, match="probes in progress"):
-                client.is_server_live()
-            until(client.is_server_live, engine, 20)
+            assert client.is_server_live()  # the oldest call that waits for its peer gives way
         session = subprocess.run(
             [sys.executable, "-c", "import teletensor; print(teletensor.ones(2).sum().item())"], capture_output=True, text=True, timeout=30,
             env=client_environment(TELETENSOR_ADDRESS=engine.address, TELETENSOR_TOKEN=engine.tokens["other"]), check=False,
         )  # fmt: skip
         assert session.stdout == "2.0\n", session.stderr
         codes = {dict(each.headers).get("grpc-status") for each in probes.events(1) if isinstance(each, h2_events.TrailersReceived)}
-        assert codes == {"4"}
+        assert codes == {"4", "14"}
     finally:
         engine.stop()
 
@@ -293,8 +291,7 @@ def test_small_answers_that_are_not_read_and_idle_streams_have_a_share(tmp_path)
         for _ in range(PLACES // 4 - 8):
             answers.call("/inference.GRPCInferenceService/ModelInfer", request)
         answers.events(1)
-        with pytest.raises(grpcclient.InferenceServerException, match="its share of the places"):
-            infer(engine, "other", "small", x=np.ones(2, "float32"))
+        assert infer(engine, "other", "small", x=np.ones(2, "float32")).tolist() == [2, 2]  # its first request
         assert infer(engine, "other", "large", x=one).shape == (1, COLUMNS)  # another model
         for peer in (answers, *streams):
             peer.socket.close()

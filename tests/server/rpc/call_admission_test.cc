@@ -14,6 +14,7 @@ namespace tt::server {
 namespace {
 
 using Kind = CallAdmission::Kind;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 TEST(CallAdmissionTest, CountsAddressesWithoutPorts) {
@@ -29,23 +30,42 @@ TEST(CallAdmissionTest, CountsAddressesWithoutPorts) {
   EXPECT_EQ(connection_of("ipv4:10.1.2.3:4711"), "10.1.2.3:4711");
 }
 
-TEST(CallAdmissionTest, LimitsQuotaPerHolderAndInTotal) {
-  CallAdmission admission;
-  std::vector<CallAdmission::Slot> slots;
-  for (int holder = 0; holder < 4; ++holder) {
-    const std::string address = "10.0.0." + std::to_string(holder);
-    for (int i = 0; i < 16; ++i) {
-      auto slot = admission.admit(Kind::kHello, address);
-      ASSERT_TRUE(slot.ok()) << slot.status();
+class AdmittedCalls {
+ public:
+  // The number of calls that the holder gets.
+  int fill(Kind kind, const CallAdmission::Holder& holder) {
+    for (int count = 0;; ++count) {
+      auto slot = admission.admit(kind, holder);
+      if (!slot.ok()) {
+        EXPECT_EQ(slot.status().code(), absl::StatusCode::kUnavailable);
+        EXPECT_THAT(std::string(slot.status().message()), EndsWith("try again later"));  // clients recognise it
+        return count;
+      }
       slots.push_back(*std::move(slot));
     }
-    if (holder == 3) break;
-    EXPECT_THAT(std::string(admission.admit(Kind::kHello, address).status().message()), HasSubstr(address));
   }
-  EXPECT_EQ(admission.admit(Kind::kHello, "10.0.0.9").status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_TRUE(admission.admit(Kind::kAdmin, "10.0.0.9").ok());
-  slots.pop_back();
-  EXPECT_TRUE(admission.admit(Kind::kHello, "10.0.0.9").ok());
+  CallAdmission admission;
+  std::vector<CallAdmission::Slot> slots;
+};
+
+TEST(CallAdmissionTest, DividesQuotaAmongPrincipals) {
+  AdmittedCalls calls;
+  EXPECT_EQ(calls.fill(Kind::kHello, {"a"}), 45);  // of 64, of which 4 are for operators
+  EXPECT_GT(calls.fill(Kind::kHello, {"b"}), 5);
+  EXPECT_EQ(calls.fill(Kind::kHello, {"a"}), 0);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(calls.fill(Kind::kHello, {"new " + std::to_string(i)}) > 0);
+  EXPECT_GT(calls.fill(Kind::kHello, {"root", /*is_operator=*/true}), 0);
+  EXPECT_TRUE(calls.admission.admit(Kind::kAdmin, {"a"}).ok());
+  calls.slots.clear();
+  EXPECT_EQ(calls.fill(Kind::kHello, {"b"}), 45);
+}
+
+TEST(CallAdmissionTest, LimitsPartsOfAHolder) {
+  AdmittedCalls calls;
+  EXPECT_EQ(calls.fill(Kind::kTransfer, {"a", false, "session 1"}), 128);
+  EXPECT_EQ(calls.fill(Kind::kTransfer, {"a", false, "session 2"}), 128);
+  EXPECT_EQ(calls.fill(Kind::kReflection, {"address 10.0.0.1", false, "10.0.0.1"}), 4);
+  EXPECT_GT(calls.fill(Kind::kReflection, {"address unix", false, "unix"}), 4);
 }
 
 TEST(LogLimitTest, DropsLinesAfterBurstAndReportsCount) {

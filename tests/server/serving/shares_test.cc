@@ -109,36 +109,33 @@ TEST(ModelShares, OneModelLeavesPlacesToOthers) {
   const auto shares = std::make_shared<ModelShares>(64, 64);
   std::vector<ModelShares::Place> held;
   EXPECT_EQ(fill(shares.get(), "a", "x", &held), 48u);
-  EXPECT_EQ(fill(shares.get(), "b", "x", &held), 12u);
-  EXPECT_EQ(fill(shares.get(), "c", "x", &held), 2u);
+  EXPECT_EQ(fill(shares.get(), "b", "y", &held), 12u);
   EXPECT_EQ(fill(shares.get(), "a", "x", &held), 0u);
-  EXPECT_EQ(fill(shares.get(), "d", "x", &held), 1u);  // the last two are for models without requests
-  EXPECT_EQ(fill(shares.get(), "e", "x", &held), 1u);
-  EXPECT_EQ(fill(shares.get(), "f", "x", &held), 0u);
+  EXPECT_EQ(fill(shares.get(), "a", "z", &held), 1u);  // the last four are for callers without requests
+  EXPECT_EQ(fill(shares.get(), "b", "v", &held), 1u);
+  EXPECT_EQ(fill(shares.get(), "c", "x", &held), 0u);
   held.clear();
   EXPECT_EQ(fill(shares.get(), "b", "y", &held), 48u);
 }
 
-TEST(ModelShares, AnAddressHasItsPlaces) {
+TEST(ModelShares, ACallerHasItsPlaces) {
   const auto shares = std::make_shared<ModelShares>(64, 32);
   std::vector<ModelShares::Place> held;
   EXPECT_EQ(fill(shares.get(), "a", "x", &held), 24u);
   EXPECT_EQ(fill(shares.get(), "a", "y", &held), 24u);
-  EXPECT_EQ(fill(shares.get(), "a", "z", &held), 0u);  // its share of all
+  EXPECT_EQ(fill(shares.get(), "a", "z", &held), 1u);  // the model's share of all, but for a caller's first request
   EXPECT_EQ(fill(shares.get(), "b", "x", &held), 6u);
   EXPECT_GT(fill(shares.get(), "b", "z", &held), 0u);
-  held.clear();
-  EXPECT_EQ(fill(shares.get(), "a", "unix", &held), 48u);  // clients on unix sockets have one address
 }
 
 TEST(ModelShares, SlowModelsLeaveTheFirstPlaceOfOthers) {
   const auto shares = std::make_shared<ModelShares>(512, 256);
   std::vector<ModelShares::Place> held;
   size_t all = 0;
-  for (const char* model : {"a", "b", "c"}) all += fill(shares.get(), model, "unix", &held);
-  EXPECT_EQ(all, 512u - 16u);
-  for (int i = 0; i < 16; ++i) EXPECT_EQ(fill(shares.get(), std::to_string(i), "unix", &held), 1u);
-  EXPECT_EQ(fill(shares.get(), "more", "unix", &held), 0u);
+  for (const char* model : {"a", "b", "c"}) all += fill(shares.get(), model, "x", &held);
+  EXPECT_EQ(all, 256u - 8u);
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(fill(shares.get(), std::to_string(i), "x", &held), 1u);
+  EXPECT_EQ(fill(shares.get(), "more", "x", &held), 0u);
 }
 
 TEST(ModelShares, StreamsHaveAShare) {

@@ -149,20 +149,26 @@ TEST_F(SessionsTest, StopRejectsHelloAndEndAllFreesMemory) {
   EXPECT_EQ(engine_bytes(), before);
 }
 
-TEST_F(SessionsTest, LimitsSessionsPerAddress) {
+TEST_F(SessionsTest, LeavesSessionsToOtherPrincipalsAndOperators) {
   Sessions::Options options;
-  options.max_sessions = 4;
-  options.max_sessions_per_address = 2;
+  options.max_sessions = 32;
   Sessions sessions(options);
-  v1::HelloReply reply, first;
-  EXPECT_TRUE(sessions.hello({}, &first, "10.0.0.1").ok());
-  EXPECT_TRUE(sessions.hello({}, &reply, "10.0.0.1").ok());
-  const absl::Status refused = sessions.hello({}, &reply, "10.0.0.1");
+  const auto open = [&](const char* name, Role role = Role::kUser) {
+    v1::HelloReply reply;
+    return sessions.hello({}, &reply, "10.0.0.1", Principal{name, role});
+  };
+  int first = 0, second = 0;
+  while (open("a").ok()) ++first;
+  while (open("b").ok()) ++second;
+  EXPECT_EQ(first, 23);  // less than three times as many as are free without the reserve
+  EXPECT_GT(second, 3);
+  const absl::Status refused = open("a");
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(refused.message(), "expected at most 2 sessions from one address, got more from 10.0.0.1");
-  EXPECT_TRUE(sessions.hello({}, &reply, "10.0.0.2").ok());
-  sessions.end(*sessions.find(first.session_key()));
-  EXPECT_TRUE(sessions.hello({}, &reply, "10.0.0.1").ok());
+  EXPECT_THAT(std::string(refused.message()), ::testing::HasSubstr("a has 23 of them, its share of 32"));
+  EXPECT_TRUE(open("c").ok());
+  EXPECT_TRUE(open("d").ok());
+  EXPECT_FALSE(open("e").ok());  // what is left is for operators
+  EXPECT_TRUE(open("root", Role::kOperator).ok());
 }
 
 TEST_F(SessionsTest, LimitsSessions) {
