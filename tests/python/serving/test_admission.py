@@ -9,17 +9,28 @@ import pytest
 from tests.adversary.attacks import UNFINISHED
 from tests.adversary.wire import Peer, UnfinishedCalls
 from tests.conftest import IN_PROCESS
-from tests.python.serving.test_unread_answers import infer, serve
+from tests.python.serving.test_unread_answers import infer, serve, until
 from tests.python.session.test_principals import user
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 MOST_SESSIONS = 1024  # server/session/sessions.h
 
 
+def is_known(peer: Peer) -> bool:
+    try:
+        peer.status()
+    except grpc.RpcError:
+        return False
+    return True
+
+
 @pytest.fixture(params=[False, True], ids=["unix", "tcp"])
 def engine(tmp_path, request):
     made = serve(tmp_path, 600, over_tcp=request.param)
     made.tokens["root"] = user(made.file, "add", "root", "--role", "operator")
+    peer = Peer(made.address, made.tokens["root"])
+    until(lambda: is_known(peer), made)  # the engine reads the file again
+    peer.close()
     yield made
     made.stop()
 
