@@ -271,7 +271,7 @@ def test_small_answers_that_are_not_read_keep_slots_for_seconds(tmp_path):
         )  # fmt: skip
         assert session.stdout == "2.0\n", session.stderr
         codes = {dict(each.headers).get("grpc-status") for each in probes.events(1) if isinstance(each, h2_events.TrailersReceived)}
-        assert codes == {"4", "14"}
+        assert "14" in codes and codes <= {"4", "14"}  # gave way, or reached the deadline
     finally:
         engine.stop()
 
