@@ -15,8 +15,8 @@
 
 namespace tt {
 
-// PEM files. gRPC reads them again within a few seconds of a change, so that certificates can be replaced without a
-// restart; a new certificate is used once its key is there, too.
+// PEM files. They are read again within a few seconds of a change, so that certificates can be replaced without a
+// restart. A server uses a new certificate once its key is there, too (proto/checked_files.h).
 struct TlsFiles {
   std::string certificate;  // the certificate, followed by those that lead to its authority; empty: none
   std::string key;

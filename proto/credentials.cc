@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/certificate.h"
+#include "proto/checked_files.h"
 
 namespace tt {
 namespace {
@@ -19,7 +20,7 @@ using grpc::experimental::ExternalCertificateVerifier;
 using grpc::experimental::FileWatcherCertificateProvider;
 using grpc::experimental::TlsCustomVerificationCheckRequest;
 
-constexpr unsigned kReloadSeconds = 2;
+constexpr unsigned kReloadSeconds = 1;
 // Where Debian, Fedora and SUSE store the system's authorities.
 constexpr const char* kSystemAuthorities[] = {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
                                               "/etc/ssl/ca-bundle.pem"};
@@ -98,16 +99,17 @@ std::shared_ptr<grpc::ChannelCredentials> plain_channel_credentials() { return g
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> server_credentials(const TlsFiles& files,
                                                                             Revocations::Report report) {
-  if (absl::Status status = check_files(files); !status.ok()) return status;
   std::shared_ptr<CertificateVerifier> verifier;
   if (!files.revocations.empty()) {
-    absl::StatusOr<std::unique_ptr<Revocations>> revocations = Revocations::load(files, std::move(report));
+    absl::StatusOr<std::unique_ptr<Revocations>> revocations = Revocations::load(files, report);
     if (!revocations.ok()) return revocations.status();
     verifier = ExternalCertificateVerifier::Create<UnrevokedCertificate>(*std::move(revocations));
   }
+  const absl::StatusOr<TlsFiles> copies = CheckedTlsFiles::watch(files, std::move(report));
+  if (!copies.ok()) return copies.status();
   // gRPC's options are freed with the credentials, so nothing returns between them.
   grpc::experimental::TlsServerCredentialsOptions options(std::make_shared<FileWatcherCertificateProvider>(
-      files.key, files.certificate, files.authorities, kReloadSeconds));
+      copies->key, copies->certificate, copies->authorities, kReloadSeconds));
   options.watch_identity_key_cert_pairs();
   if (!files.authorities.empty()) {
     options.watch_root_certs();
@@ -131,9 +133,10 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> channel_credentials(co
 }
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> peer_channel_credentials(const TlsFiles& files) {
-  if (absl::Status status = check_files(files); !status.ok()) return status;
+  const absl::StatusOr<TlsFiles> copies = CheckedTlsFiles::watch(files, {});
+  if (!copies.ok()) return copies.status();
   grpc::experimental::TlsChannelCredentialsOptions options;
-  provide(files, &options);
+  provide(*copies, &options);
   options.set_certificate_verifier(std::make_shared<grpc::experimental::NoOpCertificateVerifier>());
   options.set_check_call_host(false);
   return grpc::experimental::TlsCredentials(options);

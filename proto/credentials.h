@@ -17,6 +17,7 @@ std::shared_ptr<grpc::ChannelCredentials> plain_channel_credentials();
 
 // Credentials of a server with TLS 1.2 or newer. With `files.authorities`, clients must present a certificate that one
 // of them signed; with `files.revocations`, one that was not revoked, else `report` is called (proto/revocations.h).
+// Changed files are used once they fit each other (proto/checked_files.h); `report` receives the result of each change.
 // FAILED_PRECONDITION if a file cannot be used.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> server_credentials(const TlsFiles& files,
                                                                             Revocations::Report report = {});

@@ -17,8 +17,8 @@ const Credentials* tls = nullptr;
 
 }  // namespace
 
-absl::Status use_peer_tls(const TlsFiles& files) {
-  auto server = server_credentials(files);
+absl::Status use_peer_tls(const TlsFiles& files, CheckedTlsFiles::Report report) {
+  auto server = server_credentials(files, std::move(report));
   if (!server.ok()) return server.status();
   auto channel = tt::peer_channel_credentials(files);
   if (!channel.ok()) return channel.status();

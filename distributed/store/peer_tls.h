@@ -10,12 +10,14 @@
 
 #include "absl/status/status.h"
 #include "proto/certificate.h"
+#include "proto/checked_files.h"
 
 namespace tt::distributed {
 
 // Makes servers and channels that are created from now on use TLS, in both directions with a certificate. Call it once,
-// before the first of them, without other threads. FAILED_PRECONDITION if a file cannot be used.
-absl::Status use_peer_tls(const TlsFiles& files);
+// before the first of them, without other threads. `report` receives the result of each change of the files.
+// FAILED_PRECONDITION if a file cannot be used.
+absl::Status use_peer_tls(const TlsFiles& files, CheckedTlsFiles::Report report);
 
 bool peers_use_tls();
 // Without TLS until use_peer_tls() is called.

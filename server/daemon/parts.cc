@@ -37,6 +37,16 @@ absl::StatusOr<Auth> make_auth(const Flags& flags, const std::shared_ptr<Princip
   return Auth::from_files(flags.token_file, flags.admin_token_file, principals);
 }
 
+// Reports changed files of certificates, and whether they are used.
+void log_tls_files(const absl::Status& status) {
+  static LogLimit limit;
+  if (status.ok()) {
+    limit.info("the changed files of certificates are in use");
+  } else {
+    limit.warn(absl::StrCat("the previous certificates stay in use: ", status.message()));
+  }
+}
+
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> make_tls(const Flags& flags, AuditLog* audit) {
   if (flags.tls_self_signed) {
     absl::Status created = create_self_signed(flags.tls.certificate, flags.tls.key);
@@ -45,16 +55,17 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> make_tls(const Flags& f
   if (flags.tls.certificate.empty()) return nullptr;
   if (!flags.tls_peer_ca.empty()) {
     const TlsFiles files{flags.tls.certificate, flags.tls.key, flags.tls_peer_ca};
-    if (absl::Status status = distributed::use_peer_tls(files); !status.ok()) return status;
+    if (absl::Status status = distributed::use_peer_tls(files, &log_tls_files); !status.ok()) return status;
   }
   struct stat key {};  // a group may share it, as Debian's ssl-cert does
   if (!flags.is_worker() && stat(flags.tls.key.c_str(), &key) == 0 && (key.st_mode & S_IRWXO) != 0) {
     spdlog::warn("the private key {} is accessible to all users of this host; use 'chmod o-rwx'", flags.tls.key);
   }
   return server_credentials(flags.tls, [audit](const absl::Status& status) {
+    if (!absl::IsUnauthenticated(status)) return log_tls_files(status);
     static LogLimit limit;
     limit.warn(status.message());
-    if (absl::IsUnauthenticated(status)) audit->refused("", status);
+    audit->refused("", status);
   });
 }
 

@@ -221,6 +221,35 @@ for step in iter(input, "end"):
     client.communicate("end\n", timeout=60)
 
 
+@pytest.mark.parametrize("first", ["certificate", "key"])
+def test_certificate_and_key_are_replaced_one_after_the_other(tmp_path, start, first):
+    """Until both files fit each other, new connections get the previous certificate, over gRPC and HTTP."""
+    files = Files(tmp_path / "a", "127.0.0.1")
+    new = Files(tmp_path / "b", "127.0.0.1", authority=files.authority)
+    http = free_port()
+    engine = start(*files.options, "--http", f"0.0.0.0:{http}", "--tls-client-ca", files.ca)
+    ports = int(engine.place.rpartition(":")[2]), http
+    log = Path(engine.log.name)
+
+    def presented() -> list[str]:
+        return [ssl.get_server_certificate(("127.0.0.1", port)) for port in ports]
+
+    before = presented()
+    second = "key" if first == "certificate" else "certificate"
+    Path(getattr(new, first)).replace(getattr(files, first))
+    messages = "the previous certificates stay in use: ", "HTTP keeps its previous certificate: "
+    eventually(lambda: presented() == before and all(message in log.read_text() for message in messages))
+    Path(getattr(new, second)).replace(getattr(files, second))
+    eventually(lambda: not set(presented()) & set(before))
+    # A file of authorities that cannot be used is not used either.
+    authorities = Path(files.ca).read_bytes()
+    Path(files.ca).write_text("nothing")
+    eventually(lambda: f"stay in use: cannot use {files.ca}" in log.read_text())
+    Path(tmp_path / "ca.pem").write_bytes(authorities)
+    options = {"address": engine.url, "ca": str(tmp_path / "ca.pem"), "certificate": files.certificate, "key": files.key}
+    assert connect(tmp_path, options) == ["3.0"]
+
+
 def test_fingerprint_is_remembered(tmp_path, start):
     tokens = tmp_path / "engine"
     engine = start("--tls-self-signed", "--token-file", str(tokens / "token"))
