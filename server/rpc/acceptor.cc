@@ -20,6 +20,7 @@
 #include "absl/strings/string_view.h"
 #include "server/log.h"
 #include "server/rpc/call_admission.h"
+#include "server/rpc/http2_filter.h"
 
 namespace tt::server {
 namespace {
@@ -61,10 +62,9 @@ constexpr int kPollMilliseconds = 50;
 // briefly. For kPenalty, further connections from its address must wait.
 constexpr int kRefusals = 50;
 constexpr std::chrono::milliseconds kPenalty{100};
-// A connection that sends more bytes in this time without a token is closed. The first calls of a client, whose tokens
-// are checked when their handlers run, may be several requests of megabytes.
-constexpr uint64_t kUnauthenticatedBytes = uint64_t{32} << 20;
-constexpr std::chrono::seconds kBytesInterval{10};
+// A connection that has sent more than its budget (http2_filter.h) is closed if it does not present a token within this
+// time. The first calls of a client, whose tokens are checked when their handlers run, may be requests of megabytes.
+constexpr std::chrono::seconds kExcessTimeout{5};
 // When descriptors or memory run out, stop accepting for this time; connections wait in the kernel's queue.
 constexpr int kBackOffMilliseconds = 50;
 // How often a paused thread checks whether to continue.
@@ -161,7 +161,8 @@ void Acceptor::run() {
   watched.push_back({wake_, POLLIN, 0});
   for (;;) {
     // The lists are used by this thread only.
-    const int timeout = waiting_.empty() && silent_connections_.empty() ? -1 : kPollMilliseconds;
+    const bool idle = waiting_.empty() && silent_connections_.empty() && !any_excess_;
+    const int timeout = idle ? -1 : kPollMilliseconds;
     if (poll(watched.data(), watched.size(), timeout) < 0 && errno != EINTR) return;
     if (watched.back().revents != 0) return;
     limit_bytes();
@@ -271,32 +272,41 @@ void Acceptor::read_prefaces() {
 void Acceptor::limit_bytes() {
   epoll_event events[64];
   const int ready = epoll_wait(calling_, events, 64, 0);
-  if (ready <= 0) return;
+  if (ready <= 0 && !any_excess_) return;
   const auto is_ready = [&](int fd) {
     return std::any_of(events, events + ready, [fd](const epoll_event& event) { return event.data.fd == fd; });
   };
+  any_excess_ = false;
+  const Clock::time_point now = Clock::now();
   MutexLock lock(mutex_);
   for (auto it = connections_.begin(); it != connections_.end();) {
     const auto each = it++;
     Connection& connection = each->second;
-    if (connection.authenticated || !is_ready(connection.fd) || !sends_too_much(connection)) continue;
+    if (connection.authenticated) continue;
+    if (is_ready(connection.fd)) count_bytes(connection);
+    if (connection.excess == Clock::time_point{}) continue;
+    if (now - connection.excess < kExcessTimeout) {
+      any_excess_ = true;
+      continue;
+    }
     static LogLimit limit;
-    limit.warn(absl::StrCat("closed a connection from ", connection.address, ": it sent more than ",
-                            kUnauthenticatedBytes, " bytes without a token"),
+    limit.warn(absl::StrCat("closed a connection from ", connection.address, ": it sent more than ", kFirstBytes,
+                            " bytes without a token"),
                {.peer = connection.address});
     close_for_abuse(each);
   }
 }
 
-bool Acceptor::sends_too_much(Connection& connection) {
-  if (inode_of(connection.fd) != connection.inode) return false;  // gRPC has closed it
+void Acceptor::count_bytes(Connection& connection) {
+  if (inode_of(connection.fd) != connection.inode) return;  // gRPC has closed it
   const Clock::time_point now = Clock::now();
   const uint64_t received = received_bytes(connection.fd);
-  if (now - connection.bytes_since > kBytesInterval) {
+  if (now - connection.bytes_since > std::chrono::seconds(kFirstSeconds)) {
     connection.bytes_since = now;
     connection.bytes_before = received;
   }
-  return received - connection.bytes_before > kUnauthenticatedBytes;
+  const bool exceeds = received - connection.bytes_before > kFirstBytes;
+  if (exceeds && connection.excess == Clock::time_point{}) connection.excess = now;
 }
 
 // Shuts down a connection, and lets further ones from its address wait.
@@ -381,7 +391,10 @@ bool Acceptor::pass_to_grpc(const Waiting& waiting) {
     epoll_event event{};
     event.events = EPOLLIN | EPOLLET;
     event.data.fd = waiting.fd;
-    if (!is_unix) epoll_ctl(calling_, EPOLL_CTL_ADD, waiting.fd, &event);  // closing the socket removes it
+    if (!is_unix) {
+      epoll_ctl(calling_, EPOLL_CTL_ADD, waiting.fd, &event);  // closing the socket removes it
+      limit_first_bytes(waiting.fd);
+    }
   }
   Sink::NewConnectionParameters connection;
   connection.listener_fd = waiting.listener_fd;
@@ -489,7 +502,9 @@ void Acceptor::authenticated(const std::string& peer) {
   auto found = connections_.find(connection);
   if (found == connections_.end()) return;
   if (std::exchange(found->second.authenticated, true)) return;
-  if (inode_of(found->second.fd) == found->second.inode) epoll_ctl(calling_, EPOLL_CTL_DEL, found->second.fd, nullptr);
+  if (inode_of(found->second.fd) != found->second.inode) return;
+  epoll_ctl(calling_, EPOLL_CTL_DEL, found->second.fd, nullptr);
+  lift_limit(found->second.fd);
 }
 
 size_t Acceptor::size() {

@@ -5,9 +5,9 @@
 // a TLS handshake, which a client does at once, so that silent peers take the place of nobody: they are closed after a
 // short time, and before that the oldest gives way to a new connection. Connections are limited in total and per
 // address; at a limit, a new connection replaces one that has not presented a token, first one that has sent nothing
-// since its preface. Connections that have to wait are served newest first. A connection that sends much without a
-// token is closed, because gRPC stores what arrives before a call's handler runs: megabytes for each of its calls.
-// Thread-safe; runs one thread.
+// since its preface. Connections that have to wait are served newest first. Until a connection presents a token, it has
+// a budget of bytes (http2_filter.h), because gRPC stores what arrives before a call's handler runs: megabytes for each
+// of its calls. One that has sent more is closed if no token follows. Thread-safe; runs one thread.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -75,6 +75,7 @@ class Acceptor {
     uint64_t first_bytes = 0;           // received before the connection was passed to gRPC
     Clock::time_point bytes_since{};    // start of the interval in which the bytes are limited, without a token
     uint64_t bytes_before = 0;          // received before that interval
+    Clock::time_point excess{};         // when they exceeded the limit
     Clock::time_point refused_since{};  // start of the interval of one second in which `refusals` are counted
     int refusals = 0;
   };
@@ -107,7 +108,7 @@ class Acceptor {
   void close_silent(std::list<Waiting>::iterator at);
   void limit_bytes();
   void close_for_abuse(Connections::iterator at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  static bool sends_too_much(Connection& connection);
+  static void count_bytes(Connection& connection);
   bool serves(const std::string& address);
   void receive(Waiting connection);
   void serve_waiting();
@@ -134,6 +135,7 @@ class Acceptor {
   std::list<Waiting> silent_connections_;
   absl::flat_hash_map<int, std::list<Waiting>::iterator> silent_by_fd_;
   std::vector<Waiting> waiting_;
+  bool any_excess_ = false;  // a connection has exceeded its budget and is not closed yet
 
   Mutex mutex_;
   // The key is connection_of(peer), or "unix" and a number for unix sockets.

@@ -24,6 +24,7 @@ import h2.config
 import h2.connection
 import h2.events
 
+from tests.adversary.http2 import FLOODS, send
 from tests.adversary.models import Caller, description
 from tests.adversary.surfaces import SURFACES
 from tests.adversary.wire import ADMIN, ENGINE, Peer, UnfinishedCalls, instruction, message, signatures
@@ -114,6 +115,15 @@ def _send_unfinished_hellos(host: str, port: int) -> None:
             for event in http.receive_data(received):
                 if isinstance(event, (h2.events.StreamReset, h2.events.StreamEnded)):
                     unsent.pop(event.stream_id, None)
+
+
+def hostile_frames(address: str, token: str, rng: random.Random) -> None:
+    """Sends HTTP/2 frames that cost a server much: unfinished header blocks, cancelled calls, settings."""
+    host, port = address.rsplit(":", 1)
+    while True:
+        flood = FLOODS[rng.choice(list(FLOODS))]
+        with contextlib.suppress(OSError), socket.create_connection((host, int(port)), timeout=2) as link:
+            send(link, flood(ENGINE + "Hello"), 64 << 20)
 
 
 def guessed_tokens(address: str, token: str, rng: random.Random) -> None:
@@ -626,7 +636,7 @@ def administration(address: str, token: str, rng: random.Random) -> None:
 
 
 ATTACKS: dict[str, Attack] = {attack.__name__: attack for attack in (
-    held_reflection_streams, unfinished_hellos, guessed_tokens, session_flood, empty_instructions, many_reads,
+    held_reflection_streams, unfinished_hellos, hostile_frames, guessed_tokens, session_flood, empty_instructions, many_reads,
     instruction_bombs, memory_hog, endless_work, killed_clients, unread_downloads, unfed_uploads, random_walk,
     administration, many_shapes, shared_memory, released_lists, full_stores, many_groups, forbidden_ports,
     silent_connections, preface_flood, held_calls, slow_publish, flapping_link, small_tensors, *SURFACES)}
