@@ -7,9 +7,11 @@
 // decryption); one that exceeds a limit receives an error, upon which gRPC closes it. Other sockets are not affected.
 //
 // Until a call is authenticated, a TCP connection also has a budget of bytes, frames and header bytes per 10 seconds.
-// Beyond it nothing is read, so that the bytes stay in the kernel and the peer has to wait; gRPC continues as soon as
-// the limit is lifted. The peers of unix sockets have no such budget: the socket's folder excludes other users. With
-// TLS the budget counts encrypted bytes, and no frames. Thread-safe.
+// Beyond it nothing is read, so that the bytes stay in the kernel and the peer has to wait. A client that sent more
+// than the budget before its first call was authenticated may wait until the call fails: gRPC was seen not to read on
+// when the limit was lifted. gRPC's clients do not, because a connection's flow-control window is smaller at first. The
+// peers of unix sockets have no such budget: the socket's folder excludes other users. With TLS the budget counts
+// encrypted bytes, and no frames. Thread-safe.
 #pragma once
 
 #include <cstdint>
