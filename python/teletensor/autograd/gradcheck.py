@@ -176,7 +176,8 @@ def gradcheck(
 ) -> bool:  # fmt: skip
     """Whether the gradients of func at the (float64) inputs agree with finite differences. Waits for the engine.
 
-    ``fast_mode`` compares v^T J u with random u and v instead of each element of the Jacobian J. Two passes may differ by 1e-9 of the largest gradient and ``nondet_tol``.
+    ``fast_mode`` compares v^T J u with random u and v instead of each element of the Jacobian J. Two passes
+    may differ by 1e-9 of the largest gradient and ``nondet_tol``.
     ``check_undefined_grad`` has no effect: a pass calls no formula of the engine without a gradient.
 
     Raises:

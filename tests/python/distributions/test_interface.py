@@ -10,7 +10,8 @@ import pytest
 ERRORS = [
     ("D.Normal(0, -1)", ValueError, r"Expected parameter scale \(Tensor of shape \(\)\) of distribution Normal\(loc: 0.0, scale: -1.0\) "
      r"to satisfy the constraint GreaterThan\(lower_bound=0.0\), but found invalid values:\n-1.0"),
-    ("D.Normal(t.tensor([0.0, float('nan'), 0.0]), t.ones(3))", ValueError, r"parameter loc \(Tensor of shape \(3,\)\).* constraint Real\(\)"),
+    ("D.Normal(t.tensor([0.0, float('nan'), 0.0]), t.ones(3))", ValueError,
+     r"parameter loc \(Tensor of shape \(3,\)\).* constraint Real\(\)"),
     ("D.Normal(0.0, 1e-60)", ValueError, "parameter scale"),
     ("D.LogNormal(0.0, -1.0)", ValueError, "parameter scale"),
     ("D.Chi2(-1.0)", ValueError, "parameter df"),

@@ -68,8 +68,9 @@ def test_tensors_without_dimensions_promote_losses(torch):
         assert torch.equal(losses, loss(x.double(), target.expand(2), reduction="none"))
 
 
-@pytest.mark.parametrize(("values", "targets", "name"), [([0.5, 1.5], [1.0, 1.0], "input"), ([-0.1], [1.0], "input"), ([0.5], [-1.0], "target"),
-                                                         ([float("nan")], [1.0], "input")])  # fmt: skip
+@pytest.mark.parametrize(("values", "targets", "name"), [
+    ([0.5, 1.5], [1.0, 1.0], "input"), ([-0.1], [1.0], "input"), ([0.5], [-1.0], "target"), ([float("nan")], [1.0], "input"),
+])  # fmt: skip
 @pytest.mark.parametrize("reduction", ["none", "mean"])
 def test_numbers_that_are_no_probabilities_are_refused(torch, values, targets, name, reduction):
     loss = torch.nn.functional.binary_cross_entropy
