@@ -179,7 +179,7 @@ def test_a_requested_load_ends_with_its_caller(tmp_path, load, way, work):
     eventually(lambda: engine.children() if work == "conversion" else not engine.is_idle())
     leave() if way == "leave" else user(engine.file, "revoke", "root")
     eventually(lambda: engine.records("model.load"))
-    assert engine.records("model.load")[0]["code"] == "CANCELLED"
+    assert engine.records("model.load")[0]["outcome"] == "cancelled"
     eventually(engine.is_idle)
     assert not engine.children()
     engine.stop()
