@@ -143,7 +143,7 @@ TEST(ModelShares, StreamsHaveAShare) {
   std::vector<ModelShares::Place> held;
   EXPECT_EQ(fill(shares.get(), "", "x", &held), 48u);
   EXPECT_NE(shares->enter("", "x").status().message().find("48 streams"), std::string::npos);
-  EXPECT_EQ(fill(shares.get(), "a", "x", &held), 12u);
+  EXPECT_EQ(fill(shares.get(), "a", "y", &held), 12u);
 }
 
 TEST(ModelShares, APlaceMayOutliveTheServer) {
