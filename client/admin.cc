@@ -9,6 +9,7 @@
 #include "client/connection/address.h"
 #include "client/connection/busy_retry.h"
 #include "client/connection/channel.h"
+#include "client/connection/metadata.h"
 #include "client/transport/call_events.h"
 #include "engine/schema/error.h"
 #include "proto/default_socket.h"
@@ -40,7 +41,7 @@ struct Admin::Impl {
   grpc::Status attempt(v1::Admin::Stub& stub, Method<Request, Reply> method, const std::string& shown,
                        const Request& request, Reply* reply) const {
     auto prepare = [&](grpc::ClientContext& context) {
-      if (!shown.empty()) context.AddMetadata("authorization", "Bearer " + shown);
+      if (!shown.empty()) add_metadata(context, "authorization", "Bearer " + shown);
     };
     auto start = [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
       return (stub.*method)(context, request, queue);

@@ -11,6 +11,7 @@
 #include "client/connection/address.h"
 #include "client/connection/busy_retry.h"
 #include "client/connection/channel.h"
+#include "client/connection/metadata.h"
 #include "client/transport/call_events.h"
 #include "engine/schema/error.h"
 #include "inference/grpc_service.grpc.pb.h"
@@ -96,7 +97,7 @@ struct Inference::Impl {
           "[inference] expected a positive number of seconds, got ", seconds);
     const std::shared_ptr<Stubs> stub = connected();
     auto prepare = [&](grpc::ClientContext& context) {
-      if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
+      if (!token.empty()) add_metadata(context, "authorization", "Bearer " + token);
     };
     auto start = [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
       return (stub->of(static_cast<const Stub*>(nullptr)).*method)(context, request, queue);

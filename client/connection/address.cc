@@ -5,9 +5,11 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/user_folder.h"
+#include "client/connection/metadata.h"
 #include "engine/schema/error.h"
 
 namespace tt::client {
@@ -18,10 +20,26 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
+// Returns the text without the whitespace at its ends, which files and environment variables often have.
+std::string_view stripped(std::string_view text) {
+  while (!text.empty() && absl::ascii_isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
+  while (!text.empty() && absl::ascii_isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
+  return text;
+}
+
+std::string checked_token(std::string_view text, std::string_view source) {
+  const std::string_view token = stripped(text);
+  check(ErrorKind::kValue, is_metadata_value(token), "[connect] expected a token of printable ASCII characters, ",
+        source, " has others");
+  return std::string(token);
+}
+
+std::string token_in_environment(const char* name) { return checked_token(environment(name), name); }
+
 std::string first_word(const std::string& file) {
   std::string word;
   std::ifstream(file) >> word;
-  return word;
+  return checked_token(word, file);
 }
 
 }  // namespace
@@ -32,9 +50,11 @@ bool is_local(const Address& address) {
   return !address.socket.empty() || is_loopback || address.host == "localhost" || address.host == "::1";
 }
 
-Address parse_address(std::string_view text) {
+Address parse_address(std::string_view given) {
+  const std::string_view text = stripped(given);
   if (text.starts_with("unix:")) {
-    check(ErrorKind::kValue, text.size() > 5, "[connect] expected a path after 'unix:', got '", text, "'");
+    check(ErrorKind::kValue, text.size() > 5 && text.find('\0') == text.npos,
+          "[connect] expected a path after 'unix:', got '", text, "'");
     std::string_view path = text.substr(5);
     if (path.starts_with("///")) path.remove_prefix(2);  // a URI with an empty host
     return {std::string(text), std::string(text), std::string(path)};
@@ -51,7 +71,7 @@ Address parse_address(std::string_view text) {
   if (colon != place.npos && place.find(']', colon) != place.npos) colon = place.npos;
   std::string host(place.substr(0, colon));
   int port = kDefaultPort;
-  bool good = !host.empty() && host.find_first_of("/ ") == host.npos;
+  bool good = !host.empty() && is_metadata_value(host) && host.find_first_of("/ ") == host.npos;
   if (colon != place.npos) {
     good = good && absl::SimpleAtoi(std::string(place.substr(colon + 1)), &port) && port > 0 && port < 65536;
   }
@@ -76,16 +96,15 @@ std::string token_file_in_configuration() {
 }
 
 std::string find_token(const std::string& given) {
-  if (!given.empty()) return given;
-  std::string token = environment("TELETENSOR_TOKEN");
-  if (!token.empty()) return token;
+  if (std::string token = checked_token(given, "token"); !token.empty()) return token;
+  if (std::string token = token_in_environment("TELETENSOR_TOKEN"); !token.empty()) return token;
   return first_word(token_file());
 }
 
 // The token file belongs to this user's own engine, so it is not sent to another host.
 std::string find_admin_token(const std::string& given, const Address& address) {
-  if (!given.empty()) return given;
-  if (std::string token = environment("TELETENSOR_ADMIN_TOKEN"); !token.empty()) return token;
+  if (std::string token = checked_token(given, "admin_token"); !token.empty()) return token;
+  if (std::string token = token_in_environment("TELETENSOR_ADMIN_TOKEN"); !token.empty()) return token;
   if (std::string named = environment("TELETENSOR_ADMIN_TOKEN_FILE"); !named.empty()) return first_word(named);
   if (!is_local(address)) return "";
   const std::string file = token_file();

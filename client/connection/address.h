@@ -31,11 +31,13 @@ struct Address {
 bool is_local(const Address& address);
 
 // Accepts "host", "host:port", "[v6]:port", the same after "teletensors://" (with TLS) and "teletensor://" (without),
-// and "unix:PATH". Throws Error (ValueError) on anything else.
+// and "unix:PATH", each with whitespace at its ends. Throws Error (ValueError) on anything else, such as a host that is
+// not ASCII.
 Address parse_address(std::string_view text);
 
 // Returns the first of these that is set: `given`, TELETENSOR_TOKEN, the contents of token_file(). Empty if none is
-// set.
+// set. Tokens lose the whitespace at their ends. Throws Error (ValueError) if one has characters that are not printable
+// ASCII, which a call cannot contain.
 std::string find_token(const std::string& given);
 // Returns the first of these that is set: `given`, TELETENSOR_ADMIN_TOKEN, the contents of the file that
 // TELETENSOR_ADMIN_TOKEN_FILE names, and, for an engine on this host only, the contents of admin-token in

@@ -12,6 +12,7 @@
 #include <sstream>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/file_descriptor.h"
@@ -26,7 +27,7 @@ constexpr std::chrono::milliseconds kExplainTimeout{2000};
 std::string value_or_environment(const std::string& given, const char* variable) {
   if (!given.empty()) return given;
   const char* value = std::getenv(variable);
-  return value ? value : "";
+  return std::string(absl::StripAsciiWhitespace(value ? value : ""));
 }
 
 std::string place_of(const Address& address) { return absl::StrCat(address.host, ":", address.port); }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/mutex.h"
+#include "client/connection/metadata.h"
 #include "client/transport/grpc_transport.h"
 
 namespace tt::client {
@@ -25,7 +26,7 @@ class GrpcTransport::Call {
  public:
   // `session_key` is empty for Hello.
   Call(GrpcTransport& transport, const std::string& session_key) : transport_(transport) {
-    if (!session_key.empty()) context.AddMetadata("teletensor-session", session_key);
+    if (!session_key.empty()) add_metadata(context, "teletensor-session", session_key);
     MutexLock lock(transport_.mutex_);
     transport_.calls_.insert(&context);
     if (transport_.shut_down_) context.TryCancel();

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/connection/busy_retry.h"
 #include "client/connection/channel.h"
+#include "client/connection/metadata.h"
 #include "client/connection/redirect.h"
 #include "client/connection/trust.h"
 #include "client/transport/call_events.h"
@@ -165,7 +166,7 @@ absl::Status GrpcTransport::send_hello(Connection& connection, const Credential&
                                        const v1::HelloRequest& request, std::chrono::milliseconds timeout,
                                        v1::HelloReply* reply) {
   auto prepare = [&](grpc::ClientContext& context) {
-    if (credential.name != nullptr) context.AddMetadata(credential.name, credential.value);
+    if (credential.name != nullptr) add_metadata(context, credential.name, credential.value);
   };
   auto start = [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
     return connection.stub->AsyncHello(context, request, queue);
@@ -175,6 +176,8 @@ absl::Status GrpcTransport::send_hello(Connection& connection, const Credential&
   if (!status.ok()) return to_status(status);
   if (absl::Status fits = check_engine_version(reply->engine_version(), connection.address.text); !fits.ok())
     return fits;
+  if (!is_metadata_value(reply->session_key()))
+    return absl::InvalidArgumentError("expected printable ASCII characters in the session's key, got others");
   connection.session_key = reply->session_key();
   connection.max_templates = reply->limits().max_templates();
   connection.codec = reply->codec();

@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/connection/channel.h"
+#include "client/connection/metadata.h"
 #include "client/connection/process.h"
 #include "client/transport/call_events.h"
 #include "client/transport/grpc_call.h"
@@ -150,7 +151,7 @@ absl::StatusOr<uint64_t> GrpcTransport::cancel(uint64_t through) {
   request.set_through(through);
   v1::CancelReply reply;
   auto prepare = [&](grpc::ClientContext& context) {
-    context.AddMetadata("teletensor-session", connection->session_key);
+    add_metadata(context, "teletensor-session", connection->session_key);
   };
   auto start = [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
     return connection->stub->AsyncCancel(context, request, queue);
@@ -163,7 +164,7 @@ absl::StatusOr<uint64_t> GrpcTransport::cancel(uint64_t through) {
 absl::Status GrpcTransport::persist(const v1::PersistRequest& request, v1::PersistReply* reply) {
   std::shared_ptr<Connection> connection = this->connection();
   auto prepare = [&](grpc::ClientContext& context) {
-    context.AddMetadata("teletensor-session", connection->session_key);
+    add_metadata(context, "teletensor-session", connection->session_key);
   };
   auto start = [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
     return connection->stub->AsyncPersist(context, request, queue);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/connection/metadata.h"
 #include "client/transport/call_events.h"
 #include "client/transport/grpc_call.h"
 
@@ -45,7 +46,7 @@ void resize(std::string* bytes, size_t size) {
 SessionStream::SessionStream(v1::Engine::Stub& stub, grpc::ClientContext& context,
                              const FrameEncoder::Options& encoding, std::unique_ptr<SharedMemory::Pipes> pipes)
     : context_(context), encoder_(encoding), pipes_(std::move(pipes)) {
-  if (pipes_) context.AddMetadata("teletensor-pipes", absl::StrCat(pipes_->memory->nonce()));
+  if (pipes_) add_metadata(context, "teletensor-pipes", absl::StrCat(pipes_->memory->nonce()));
   under_way_[kWritten] = true;  // the first write waits for the start of the call
   call_ = stub.AsyncSession(&context, &queue_, tag(kWritten));
   if (!pipes_) return;

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
 #include "base/user_folder.h"
 #include "client/connection/trust.h"
 #include "engine/schema/error.h"
@@ -31,9 +32,17 @@ TEST(Address, ParsesHostsAndSockets) {
 }
 
 TEST(Address, RejectsOtherAddresses) {
-  for (const char* text : {"", ":7070", "box:", "box:port", "box:0", "box:70000", "unix:", "http://box:80", "a b:1"}) {
+  for (const char* text : {"", ":7070", "box:", "box:port", "box:0", "box:70000", "unix:", "http://box:80", "a b:1",
+                           "b\303\266x:1", "box\n:1", "bo\001x", "teletensors://box\t:1", "\n"}) {
     EXPECT_THROW(parse_address(text), Error) << text;
   }
+  EXPECT_THROW(parse_address(std::string_view("unix:/run/a\0b", 13)), Error);
+}
+
+TEST(Address, IgnoresWhitespaceAtTheEnds) {
+  EXPECT_EQ(parse_address(" gpu-box:7070\r\n").text, "gpu-box:7070");
+  EXPECT_EQ(parse_address("gpu-box\n").host, "gpu-box");
+  EXPECT_EQ(parse_address("unix:/run/engine.sock\n").socket, "/run/engine.sock");
 }
 
 TEST(Token, UsesFirstSource) {
@@ -99,6 +108,43 @@ TEST(Trust, RefusesPlainTcpIfAFingerprintIsKnown) {
   EXPECT_FALSE(is_refused("unix:/run/engine.sock"));
   unsetenv("TELETENSOR_TLS_FINGERPRINT");
   unsetenv("TELETENSOR_KNOWN_ENGINES");
+}
+
+// gRPC ends the process if such a character is in the metadata of a call.
+TEST(Token, ContainsPrintableAsciiOnly) {
+  const std::string file = testing::TempDir() + "/odd-token";
+  setenv("TELETENSOR_TOKEN_FILE", file.c_str(), 1);
+  const Address local = parse_address("unix:/run/engine.sock");
+  for (const char* ends : {"", "\n", "\r\n", " ", "\t"}) {
+    const std::string text = absl::StrCat(ends, "a-token", ends);
+    EXPECT_EQ(find_token(text), "a-token");
+    EXPECT_EQ(find_admin_token(text, local), "a-token");
+    setenv("TELETENSOR_TOKEN", text.c_str(), 1);
+    setenv("TELETENSOR_ADMIN_TOKEN", text.c_str(), 1);
+    EXPECT_EQ(find_token(ends), "a-token");
+    EXPECT_EQ(find_admin_token(ends, local), "a-token");
+    unsetenv("TELETENSOR_TOKEN");
+    unsetenv("TELETENSOR_ADMIN_TOKEN");
+    std::ofstream(file) << text;
+    EXPECT_EQ(find_token(""), "a-token");
+  }
+  for (const char* inside : {"\n", "\r", "\001", "\177", "\303\251"}) {
+    const std::string text = absl::StrCat("a", inside, "token");
+    EXPECT_THROW(find_token(text), Error) << inside;
+    EXPECT_THROW(find_admin_token(text, local), Error) << inside;
+    setenv("TELETENSOR_TOKEN", text.c_str(), 1);
+    setenv("TELETENSOR_ADMIN_TOKEN", text.c_str(), 1);
+    EXPECT_THROW(find_token(""), Error) << inside;
+    EXPECT_THROW(find_admin_token("", local), Error) << inside;
+    unsetenv("TELETENSOR_TOKEN");
+    unsetenv("TELETENSOR_ADMIN_TOKEN");
+  }
+  for (const char* text : {"a\001token", "\303\251"}) {
+    std::ofstream(file) << text;
+    EXPECT_THROW(find_token(""), Error) << text;
+  }
+  unsetenv("TELETENSOR_TOKEN_FILE");
+  std::filesystem::remove(file);
 }
 
 TEST(AdminToken, IsReadNextToTokenForLocalHostOnly) {
