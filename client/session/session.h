@@ -177,6 +177,9 @@ class Session : public RefCounted {
   const v1::HelloReply& engine() const;  // the engine's reply to Hello
 
  private:
+  // call() of an operator that uses the session's generator (client/session/thread_generator.h).
+  Tensors call_with_generator(const Op& op, Args args, const CallOptions& options);
+  Tensors call_in_turn(const Op& op, Args args, const CallOptions& options);
   struct Impl;
   class Waiting;
   explicit Session(std::unique_ptr<Impl> impl);

@@ -2,6 +2,7 @@
 // to the frame under construction.
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <optional>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "client/session/graph.h"
 #include "client/session/inference_cache.h"
 #include "client/session/session_impl.h"
+#include "client/session/thread_generator.h"
 #include "engine/schema/default_float.h"
 #include "engine/schema/op_ids.h"
 #include "engine/schema/op_status.h"
@@ -290,8 +292,41 @@ void Session::Impl::record_call(Session& self, const Op& op, Args args, const Te
   }
 }
 
-// Stages: trace, infer, check, make the results, queue, note what was written, wait for sizes, record in the graph.
 Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
+  if (uses_generator(op)) [[unlikely]]
+    return call_with_generator(op, args, options);
+  return call_in_turn(op, args, options);
+}
+
+Tensors Session::call_with_generator(const Op& op, Args args, const CallOptions& options) {
+  const GeneratorTurns::Turn turn(impl_->generator_turns);
+  Tensor& own = thread_generator();
+  if (turn.is_nested() || !own || own->session.get() != this || ProgramTrace::of(*this) != nullptr) [[likely]]
+    return call_in_turn(op, args, options);
+  CallOptions setting;
+  setting.grad = false;
+  setting.site = options.site;
+  const auto exchange = [&](const Tensor& next) {
+    const Tensor current = call_in_turn(*find_op(op_id::kGetRngState), {}, setting)[0];
+    const Arg state[] = {Arg(next.get())};
+    call_in_turn(*find_op(op_id::kSetRngState), state, setting);
+    return current;
+  };
+  const Tensor shared = exchange(own);
+  Tensors results;
+  std::exception_ptr error;
+  try {
+    results = call_in_turn(op, args, options);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  own = exchange(shared);
+  if (error) std::rethrow_exception(error);
+  return results;
+}
+
+// Stages: trace, infer, check, make the results, queue, note what was written, wait for sizes, record in the graph.
+Tensors Session::call_in_turn(const Op& op, Args args, const CallOptions& options) {
   std::optional<CustomCall> custom;
   if (is_custom(op.id)) [[unlikely]]
     custom.emplace(*this, op);

@@ -26,6 +26,7 @@
 #include "client/session/saved_call.h"
 #include "client/session/session.h"
 #include "client/session/site_table.h"
+#include "client/session/thread_generator.h"
 #include "client/session/wait_policy.h"
 
 namespace tt::client {
@@ -100,6 +101,7 @@ struct Session::Impl {
   ReadOnlyStorages read_only;
   SiteTable sites;
   CallLog calls;
+  GeneratorTurns generator_turns;
   AutocastState autocast;                   // the engine's settings; accessed by the owner of an Appending
   std::atomic<bool> autocast_used = false;  // the settings have changed since the session began
   std::atomic<int64_t> last_program{0};     // the number of the last Program that was defined

@@ -12,6 +12,7 @@
 #include "client/connection/interruption.h"
 #include "client/session/call_log.h"
 #include "client/session/session.h"
+#include "client/session/thread_generator.h"
 #include "client/session/wait_policy.h"
 #include "engine/schema/op_ids.h"
 #include "python/bindings/admin.h"
@@ -386,6 +387,9 @@ void bind(py::module_& m) {
     check(ErrorKind::kType, is_tensor(tensor.ptr()), "[read_into] expected a Tensor, got ",
           Py_TYPE(tensor.ptr())->tp_name);
     read_into(handle_of(tensor.ptr()), buffer.ptr());
+  });
+  m.def("set_thread_generator", [](py::handle state) {  // None: the thread draws from the session's generator
+    client::thread_generator() = state.is_none() ? client::Tensor() : handle_of(state.ptr());
   });
   m.def("from_bytes", [](py::bytes data, py::object dtype, const std::vector<int64_t>& size, py::object device) {
     std::string_view bytes = data;

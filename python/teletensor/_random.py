@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 import random
+import threading
 
 from . import _C, _connection
 from ._mt19937 import MT19937
 
-_seed = 0x9E3779B97F4A7C15
-_restored: _C.Tensor | None = None  # the state that was set after the seed
-_client: MT19937 | None = None  # source of draw_in_client(), created at its first call after the seed was set
+
+class _Source:
+    """What the client stores about a generator: that of the session, or of a thread that has its own."""
+
+    def __init__(self, seed: int):
+        self.set_seed(seed)
+
+    def set_seed(self, seed: int) -> None:
+        """Restarts the client's stream, too."""
+        self.seed = seed
+        self.restored: _C.Tensor | None = None  # the state that was set after the seed
+        self.client: MT19937 | None = None  # of draw_in_client(), created at its first call after the seed was set
+
+
+_session = _Source(0x9E3779B97F4A7C15)
+_threads = threading.local()  # .source, in a thread with its own generator
+
+
+def _source() -> _Source:
+    return getattr(_threads, "source", _session)
+
+
+def _signed(seed: int) -> int:
+    return seed if seed < 2**63 else seed - 2**64
 
 
 def unsigned_seed(seed: int) -> int:
@@ -22,35 +44,48 @@ def unsigned_seed(seed: int) -> int:
 
 def manual_seed(seed: int) -> None:
     """Restarts the session's generator from a seed; after connect_all(), that of each session."""
-    global _seed, _client, _restored
-    _seed, _client, _restored = unsigned_seed(seed), None, None
-    _connection.issue_in_sessions("manual_seed", _seed if _seed < 2**63 else _seed - 2**64)
+    _source().set_seed(unsigned_seed(seed))
+    _connection.issue_in_sessions("manual_seed", _signed(_source().seed))
 
 
 def seed_without_session(seed: int) -> None:
     """Same as manual_seed, in a process that has no session yet: a later session begins with the seed."""
-    global _seed, _client, _restored
-    _seed, _client, _restored = unsigned_seed(seed), None, None
-    _connection.set_for_later_sessions("manual_seed", _seed if _seed < 2**63 else _seed - 2**64)
+    _session.set_seed(unsigned_seed(seed))
+    _connection.set_for_later_sessions("manual_seed", _signed(_session.seed))
+
+
+def use_thread_generator(seed: int | None) -> None:
+    """Makes the calling thread draw from a generator of its own, with this seed; None: from the session's generator again.
+
+    Its functions, ``manual_seed`` and others, then have no effect on other threads. Draws inside of compiled functions are from
+    the session's generator.
+    """
+    if seed is None:
+        _C.set_thread_generator(None)
+        _threads.__dict__.pop("source", None)
+    else:
+        _threads.source = _Source(unsigned_seed(seed))
+        _C.set_thread_generator(_C.tensor([_signed(_threads.source.seed), 0], dtype=_C.int64, device="cpu"))
 
 
 def seed() -> int:
     """Seeds the session's generator from the system's entropy and returns the seed."""
     manual_seed(random.SystemRandom().getrandbits(63))
-    return _seed
+    return _source().seed
 
 
 def initial_seed() -> int:
     """Returns the seed that was set last, or that of the state that was restored since, for which it waits."""
-    return _seed if _restored is None else int(_restored[0]) % 2**64
+    source = _source()
+    return source.seed if source.restored is None else int(source.restored[0]) % 2**64
 
 
 def draw_in_client() -> MT19937:
     """Returns the stream of random numbers for choices in the client, seeded by the session's seed. Does not wait."""
-    global _client
-    if _client is None:
-        _client = MT19937(_seed)
-    return _client
+    source = _source()
+    if source.client is None:
+        source.client = MT19937(source.seed)
+    return source.client
 
 
 def get_rng_state():
@@ -75,7 +110,6 @@ def set_rng_state(new_state) -> None:
     Raises:
         RuntimeError: the tensor is not such a state, for example because PyTorch made it.
     """
-    global _restored
     check_state("set_rng_state", new_state)
     _C.ops.set_rng_state(new_state)
-    _restored = new_state.clone()
+    _source().restored = new_state.clone()

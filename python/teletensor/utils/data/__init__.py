@@ -28,8 +28,8 @@ __all__ = [  # noqa: F822 - some are imported at their first use
 ]  # fmt: skip
 
 _MODULES = (
-    "_utils", "augment", "collate", "dataloader", "datapipes", "dataset", "distributed", "loader", "pinning", "progress_bar", "readers",
-    "sampler",
+    "_utils", "augment", "collate", "dataloader", "datapipes", "dataset", "distributed", "graph", "graph_settings", "loader", "pinning",
+    "progress_bar", "readers", "sampler",
 )  # fmt: skip
 __getattr__, __dir__ = lazy_attributes(globals(), _MODULES, _NAMES | {
     "dataloader": "_DatasetKind", "distributed": "DistributedSampler",

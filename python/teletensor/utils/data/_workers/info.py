@@ -42,7 +42,7 @@ def set_process_info(info: WorkerInfo) -> None:
     _process = info
 
 
-def _generate_state(base_seed: int, worker_id: int) -> list[int]:
+def numpy_seeds(base_seed: int, worker_id: int) -> list[int]:
     """The four numbers with which a worker's NumPy generator is seeded."""
     import numpy as np
 
@@ -60,4 +60,4 @@ def seed_process(base_seed: int, number: int) -> None:
         import numpy as np
     except ImportError:
         return
-    np.random.seed(_generate_state(base_seed, number))  # noqa: NPY002 - data sets use it
+    np.random.seed(numpy_seeds(base_seed, number))  # noqa: NPY002 - data sets use it

@@ -270,12 +270,12 @@ class WorkerIterator(BaseIterator):
                 return result
 
     def _check_worker(self, number: int) -> None:
-        """Raises an error if a worker process has ended."""
+        """Raises an error if a worker has ended."""
         if number not in self._ended:
             return
         worker = self._workers[number]
         cause = RuntimeError(worker.describe_exit())
-        self._broken = f"DataLoader worker (pid(s) {worker.process.pid}) exited unexpectedly"
+        self._broken = f"DataLoader worker (pid(s) {worker.identifier}) exited unexpectedly"
         self._shutdown()
         raise RuntimeError(self._broken) from cause
 

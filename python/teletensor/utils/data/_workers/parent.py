@@ -51,6 +51,11 @@ class ProcessWorker:
         self._thread = Thread(self._receive, f"loader-{setup.number}")
         self._thread.start()
 
+    @property
+    def identifier(self) -> int | None:
+        """The number of the process."""
+        return self.process.pid
+
     def fileno(self) -> int:
         """The descriptor of the parent's end of the socket."""
         return self._socket.fileno()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import queue
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -13,7 +15,8 @@ from ..collate import collate, collate_tensor_fn, default_collate_fn_map, map_le
 from ..datapipes.datapipe import IterDataPipe
 from .fetch import Fetch
 from .info import WorkerInfo, get_worker_info, set_thread_info
-from .messages import BATCH, END, ERROR, Result, Setup, Task
+from .messages import BATCH, DIED, END, ERROR, Result, Setup, Task
+from .thread_state import WorkerExit, begin_worker, end_worker
 
 
 class LaterStack:
@@ -48,17 +51,20 @@ class ThreadWorker:
             copied = copy.deepcopy if isinstance(options.dataset, IterDataPipe) else copy.copy
             setup = replace(setup, options=replace(options, dataset=copied(options.dataset)))
         self._setup, self._results, self._fetch = setup, results, None
+        self._error: BaseException | None = None  # of the worker's start, or what has ended the worker
+        self._stops = False
         self._executor = ThreadPoolExecutor(1, f"loader-{setup.number}")
         self._executor.submit(self._begin)
 
     def _begin(self) -> None:
-        self._error: Exception | None = None
         setup = self._setup
+        self.identifier = threading.get_native_id()
         seed = setup.base_seed + setup.number
         set_thread_info(WorkerInfo(setup.number, setup.num_workers, seed, setup.options.dataset, None, "thread"))
         try:
+            begin_worker(setup.base_seed, setup.number)
             setup.call_init_fn()
-        except Exception as error:
+        except BaseException as error:
             self._error = error
 
     def _begin_epoch(self) -> None:
@@ -75,8 +81,13 @@ class ThreadWorker:
             return (END, None) if self._setup.options.iterable else (ERROR, end)
         except Exception as error:
             return ERROR, error
+        except BaseException as error:  # os._exit(), sys.exit(): the worker answers no more
+            self._error = error
+            return DIED, error
 
     def _answer(self, task: Task) -> None:
+        if self._stops:
+            return
         kind, value = self._load(task)
         self._results.put(Result(self, task.epoch, task.number, kind, value))
 
@@ -88,9 +99,19 @@ class ThreadWorker:
         """Starts a new iteration of an IterableDataset."""
         self._executor.submit(self._begin_epoch)
 
+    def describe_exit(self) -> str:
+        """How the worker ended, as of a process."""
+        error = self._error
+        code = error.args[0] if isinstance(error, (WorkerExit, SystemExit)) and error.args else None
+        return f"DataLoader worker (thread {self.identifier}) exited unexpectedly with exit code {code}."
+
     def begin_stop(self) -> None:
         """Drops all requests that have not begun."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        if not self._stops:
+            self._stops = True
+            with contextlib.suppress(RuntimeError):  # the interpreter ends
+                self._executor.submit(end_worker)
+        self._executor.shutdown(wait=False)
 
     def finish_stop(self, seconds: float) -> None:
         """Waits for the batch in progress, so that the data set is not used afterwards."""
