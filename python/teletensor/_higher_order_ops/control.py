@@ -16,19 +16,46 @@ def _results(value: Any) -> tuple:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
 
+def _inside(tensor: Any) -> Any:
+    """The tensor inside of the transforms of torch.func around it."""
+    while hasattr(tensor, "_level"):
+        tensor = tensor._value
+    return tensor
+
+
+def _is_mapped(tensor: Any) -> bool:
+    """Whether a tensor has other values for the entries of a vmap."""
+    return hasattr(tensor, "_level") and (hasattr(tensor._level, "expanded") or _is_mapped(tensor._value))
+
+
+def _selected(chosen: Tensor, a: Any, b: Any) -> Any:
+    """For each entry of a vmap, the results `a` if `chosen` is true, otherwise `b`."""
+    leaves, spec = pytree.tree_flatten(a)
+    others, other_spec = pytree.tree_flatten(b)
+    if spec != other_spec:
+        raise RuntimeError(f"[vmap] expected results of the same structure, got {spec} and {other_spec}")
+    chosen = chosen.reshape(())
+    return pytree.tree_unflatten([x if x is y else torch.where(chosen, x, y) for x, y in zip(leaves, others)], spec)
+
+
 def _cond(pred: Any, true_fn: Callable, false_fn: Callable, operands: Any = ()) -> Any:
-    """The results of one of two functions."""
-    return (true_fn if bool(pred) else false_fn)(*operands)
+    """The results of one of two functions; both are called if vmap maps the predicate."""
+    if _is_mapped(pred):
+        return _selected(pred, true_fn(*operands), false_fn(*operands))
+    return (true_fn if bool(_inside(pred)) else false_fn)(*operands)
 
 
 def _while_loop(cond_fn: Callable, body_fn: Callable, carried_inputs: tuple, additional_inputs: tuple = ()) -> tuple:
-    """Values that a function replaces while another one is true."""
+    """Values that a function replaces while another one is true; for each entry on its own, if vmap maps the condition."""
     values = tuple(carried_inputs)
-    while bool(_results(cond_fn(*values, *additional_inputs))[0]):
-        values = _results(body_fn(*values, *additional_inputs))
-        if len(values) != len(carried_inputs):
-            raise RuntimeError(f"body_fn should return the same number of elements as carried_inputs, got {len(values)}")
-    return values
+    while True:
+        active = _results(cond_fn(*values, *additional_inputs))[0]
+        if not (_inside(active).any() if _is_mapped(active) else _inside(active)):
+            return values
+        found = _results(body_fn(*values, *additional_inputs))
+        if len(found) != len(carried_inputs):
+            raise RuntimeError(f"body_fn should return the same number of elements as carried_inputs, got {len(found)}")
+        values = _selected(active, found, values) if _is_mapped(active) else found
 
 
 def _scan(combine_fn: Callable, init: list, xs: list, additional_inputs: tuple = ()) -> tuple:

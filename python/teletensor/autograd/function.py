@@ -197,6 +197,17 @@ class Function:
 
     vjp = backward  # another name of it, for subclasses
     setup_context = None
+    generate_vmap_rule = False
+
+    @staticmethod
+    def jvp(ctx, *grad_inputs):
+        """Returns the derivatives of the outputs, from those of forward's arguments."""
+        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
+
+    @staticmethod
+    def vmap(info, in_dims, *args):
+        """Returns the mapped results and their dimensions. Without it, forward and backward are mapped."""
+        raise NotImplementedError("You must implement the vmap staticmethod for custom autograd.Function to map it by a rule.")
 
     @classmethod
     def apply(cls, *args, **kwargs):

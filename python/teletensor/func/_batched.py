@@ -380,8 +380,8 @@ def _by_rule(level: VmapLevel, rule: Callable, in_dims: tuple, args: tuple, kwar
     return tree.rebuild(results, [r if d is None else level.wrap(r) for r, d in zip(moved, dims, strict=True)])
 
 
-def _apply_function(level: VmapLevel, function: type, args: tuple) -> Any:
-    if (rule := getattr(function, "vmap", None)) is not None:
+def _apply_function(level: VmapLevel, function: type[Function], args: tuple) -> Any:
+    if (rule := function.vmap) is not Function.vmap:
         return _by_rule(level, rule, tuple(0 if level.has(a) else None for a in args), args, {})
     before, level.runs_entries = level.runs_entries, True
     try:

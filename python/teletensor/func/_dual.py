@@ -342,7 +342,7 @@ def _wrapped_tree(level: ForwardLevel, results: Any) -> Any:
 
 
 def _apply_function(level: ForwardLevel, function: type[Function], args: tuple, primals: tuple) -> Any:
-    if (rule := getattr(function, "jvp", None)) is None:
+    if (rule := function.jvp) is Function.jvp:
         return _without_rule(level, function, args, primals)
     if any(isinstance(p, Transformed) for p in primals):
         results, ctx = function.apply(*primals), FunctionCtx(function.__name__)

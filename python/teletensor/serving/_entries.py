@@ -27,8 +27,8 @@ class Entry:
         fn: a function or module. It receives the inputs, then the states, and returns a tensor or nested containers of
             tensors, whose order is that of the outputs. It changes states in place.
         example_inputs: tensors; their dtypes and static sizes are those of requests.
-        dynamic_shapes: by input, in order or by name: the names of its dynamic dimensions by number, ``{1: "length"}``.
-            Dimensions of one name have one size in a request.
+        dynamic_shapes: by input, in order or by name: the names of its dynamic dimensions by number, ``{1: "length"}``, or
+            torch.export's Dim, whose range is not checked. Dimensions of one name have one size in a request.
         input_names, output_names: None: the parameters of the function, and "output" or "output_0", "output_1", ...
         states: tensors that the engine keeps between the requests of a sequence, zero at first: examples of them by name. Or
             names of the module's buffers: these are its states instead of weights, and the module reads and changes them, in
@@ -72,6 +72,16 @@ def _checked_names(what: str, names: Sequence[str], count: int) -> list[str]:
     return names
 
 
+def _names_of_sizes(name: str, given: Any) -> dict[int, Any]:
+    """The names of an input's dynamic dimensions, of which PyTorch's forms may be given: Dim, Dim.DYNAMIC, a list with None."""
+    dims = dict(enumerate(given) if isinstance(given, (list, tuple)) else given)
+    kinds = {d: getattr(n, "kind", None) for d, n in dims.items()}  # of Dim.AUTO and others
+    names = {d: n for d, n in dims.items() if n is not None and kinds[d] != "STATIC"}
+    return {
+        d: f"{name}_{d}" if kinds[d] else n.__name__ if getattr(n, "root", None) is n else n for d, n in names.items()
+    }  # fmt: skip
+
+
 def _dynamic_sizes(entry: Entry, names: Sequence[str], dynamic_batch: bool) -> list[dict[int, str]]:
     """By input: the names of its dynamic dimensions."""
     given = entry.dynamic_shapes
@@ -83,7 +93,7 @@ def _dynamic_sizes(entry: Entry, names: Sequence[str], dynamic_batch: bool) -> l
         raise ValueError(f"[serving] expected dynamic_shapes of {len(names)} inputs, got {len(given)}")
     result = []
     for name, example, dims in zip(names, entry.example_inputs, given or [{}] * len(names)):
-        dims = dict(dims or {})
+        dims = _names_of_sizes(name, dims or {})
         if dynamic_batch:
             if example.dim() == 0:
                 raise ValueError(f"[serving] expected at least one dimension of {name!r} for dynamic_batch=True, got a scalar")

@@ -7,6 +7,7 @@ _NAMES = {
     "_api": "distribute_module distribute_tensor empty full linspace logspace ones rand randn zeros",
     "_dtensor": "DTensor",
     "placement_types": "Partial Placement Replicate Shard",
+    "device_mesh": "DeviceMesh init_device_mesh",
 }
 
 __all__ = [  # noqa: F822 - imported at their first use
