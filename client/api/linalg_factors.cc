@@ -69,14 +69,15 @@ std::tuple<Tensor, Tensor> slogdet(const Tensor& A) {
 
 std::tuple<Tensor, Tensor> solve_ex(const Tensor& A, const Tensor& B, bool left, bool check_errors) {
   require_square(A, "linalg.solve");
-  const auto [LU, pivots, info] = factored(A, check_errors ? "torch.linalg.solve" : "");
-  if (is_vector(A, B)) {
-    if (!left)
-      throw RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False.");
-    return {solve_with(A, B.unsqueeze(-1), LU, pivots, false).squeeze(-1), info};
+  const bool vector = is_vector(A, B);
+  if (vector && !left)
+    throw RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False.");
+  if (!vector) {
+    require_matrix(B, "linalg.solve");
+    check_equation("linalg.solve", A, B, left);
   }
-  require_matrix(B, "linalg.solve");
-  check_equation("linalg.solve", A, B, left);
+  const auto [LU, pivots, info] = factored(A, check_errors ? "torch.linalg.solve" : "");
+  if (vector) return {solve_with(A, B.unsqueeze(-1), LU, pivots, false).squeeze(-1), info};
   if (left) return {solve_with(A, B, LU, pivots, false), info};
   return {transposed(solve_with(A, transposed(B), LU, pivots, true)), info};
 }

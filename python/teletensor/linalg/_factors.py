@@ -60,17 +60,19 @@ def _is_vector(A: Tensor, B: Tensor) -> bool:
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> results.SolveEx:
     """X with A X = B (or X A = B), and for each matrix the position of the first zero pivot of its LU."""
     results.require_square(A, "linalg.solve")
-    lu, pivots, info = _factored(A, "torch.linalg.solve" if check_errors else "")
-    if _is_vector(A, B):
+    if is_vector := _is_vector(A, B):
         if not left:
             raise RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False.")
+    else:
+        results.require_matrix(B, "linalg.solve")
+        if A.shape[-1] != B.shape[-2 if left else -1]:
+            raise RuntimeError(
+                f"linalg.solve: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
+                f"({A.shape[-2]}x{A.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})"
+            )
+    lu, pivots, info = _factored(A, "torch.linalg.solve" if check_errors else "")
+    if is_vector:
         return results.SolveEx(_solve_with(A, B.unsqueeze(-1), lu, pivots, False).squeeze(-1), info)
-    results.require_matrix(B, "linalg.solve")
-    if A.shape[-1] != B.shape[-2 if left else -1]:
-        raise RuntimeError(
-            f"linalg.solve: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
-            f"({A.shape[-2]}x{A.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})"
-        )
     if left:
         return results.SolveEx(_solve_with(A, B, lu, pivots, False), info)
     return results.SolveEx(_solve_with(A, B.mT, lu, pivots, True).mT, info)

@@ -71,7 +71,7 @@ TEST_F(Tls, RecognisesAnEngineByItsFingerprint) {
   options.fingerprint.clear();  // remembered
   EXPECT_EQ(computed(options), "3.000000");
   options.address = place_;
-  EXPECT_THAT(computed(options), HasSubstr("requires TLS; connect to teletensors://" + place_));
+  EXPECT_THAT(computed(options), HasSubstr("use teletensors://" + place_ + " instead"));
 }
 
 TEST_F(Tls, PresentsACertificateToAnEngineThatRequiresOne) {

@@ -128,7 +128,7 @@ TEST_F(BookkeepingTest, ChargesSegmentAndOffersNoneToSmallSession) {
   Session::Options large = session_options();
   large.memory_limit = 1 << 30;
   restart(large);
-  EXPECT_EQ(host(), 0u);
+  EXPECT_EQ(host(), Session::kHostBytes);
   ASSERT_NE(session_->offer_segment(), nullptr);
   EXPECT_GE(host(), 16u << 20);
   session_->close();

@@ -378,6 +378,7 @@ TEST_F(TransferCallsTest, RejectsInvalidCompressedChunks) {
 TEST_F(TransferCallsTest, ChargesDecompressionToTheSession) {
   listen();
   Client client(channel());
+  ASSERT_TRUE(client.works());  // its stream is charged
   const std::shared_ptr<Account> account = sessions_->find(client.key())->account();
   const uint64_t before = account->host_bytes();
   const std::string bytes(1 << 20, 'x');
