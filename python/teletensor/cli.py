@@ -8,7 +8,18 @@ import os
 import sys
 import time
 
-from . import _C, _connection, _models_command, _operators_command, _principals, _printable, _script, _status_view, _top, launch
+from . import (
+    _C,
+    _connection,
+    _models_command,
+    _operators_command,
+    _principals,
+    _printable,
+    _script,
+    _status_view,
+    _top,
+    launch,
+)
 from ._status_rows import size
 from ._toplevel import published
 from ._version import __version__

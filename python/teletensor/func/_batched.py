@@ -15,6 +15,7 @@ from .. import _C, _transforms
 from .._C import Tensor
 from .._library.engine_operators import Operator, operator_named
 from ..autograd import gradients
+from ..autograd.function import Function
 from ..random import fork_rng
 from . import tree
 from ._batch_call import Call, NoRule, Unmapped

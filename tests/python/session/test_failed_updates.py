@@ -105,8 +105,8 @@ def test_compiled_functions_write_what_precedes_the_error(torch):
         x.index_add_(0, index, torch.ones(2))
         return x * 2
 
+    x = torch.zeros(3)
     for index, expected in (([0, 1], [2, 2, 1]), ([0, 9], [3, 3, 2])):
-        x = torch.zeros(3) if index == [0, 1] else x
         result = function(x, torch.tensor(index))
         if index == [0, 9]:
             with pytest.raises(IndexError):
