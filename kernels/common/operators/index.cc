@@ -60,16 +60,18 @@ void index_add(const Tensor& input, int64_t dim, const Tensor& index, const Tens
     index_add(input, dim, index, kSelectionKernels.contiguous_as(source, sums.dtype()), alpha, sums);
     return copy(sums, out);
   }
-  copy(input, out);
   const Tensor target = at_least_1d(out);
-  add_selected(target, select_in_dim(target, dim, index), at_least_1d(source), alpha);
+  const Selection selection = select_in_dim(target, dim, index);  // checked before anything is written
+  copy(input, out);
+  add_selected(target, selection, at_least_1d(source), alpha);
 }
 
 void index_fill(const Tensor& input, int64_t dim, const Tensor& index, Scalar value, Tensor& out) {
-  copy(input, out);
   const Tensor target = at_least_1d(out), number = tt::empty({}, out.dtype(), out.device());
+  const Selection selection = select_in_dim(target, dim, index, IndexRange::kEitherEnd);
   fill_with(number, value);
-  replace_selected(target, select_in_dim(target, dim, index, IndexRange::kEitherEnd), number);
+  copy(input, out);
+  replace_selected(target, selection, number);
 }
 
 // Allocates `out`, which has one element per true element of the mask, broadcast with the input.

@@ -7,6 +7,7 @@ import math
 from .. import _C
 from .._lazy import set_module
 from . import constraints
+from ._validation import Check, require
 from .distribution import _Elementwise
 from .exp_family import ExponentialFamily
 from .utils import lazy_property, logits_to_probs, probs_to_logits
@@ -86,6 +87,14 @@ class Geometric(_ProbsOrLogits):
 
     def __init__(self, probs=None, logits=None, validate_args=None):
         self._set_one(probs, logits, validate_args)
+        if self._validate_args and probs is not None and not (type(probs) is float and probs > 1e-37):
+            require([Check(None, self.probs > 0, self._message_of_zeros)])
+
+    def _message_of_zeros(self):
+        return (
+            f"Expected parameter probs (Tensor of shape {tuple(self.probs.shape)}) of distribution {type(self).__name__} to be positive "
+            f"but found invalid values:\n{self.probs}"
+        )
 
     mean = property(lambda self: 1 / self.probs - 1)
     mode = property(lambda self: _C.torch.zeros_like(self.probs))

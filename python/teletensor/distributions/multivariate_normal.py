@@ -6,7 +6,7 @@ import math
 
 from .. import _C
 from .._functions import broadcast_shapes
-from ..linalg import cholesky, solve_triangular
+from ..linalg import cholesky, cholesky_ex, solve_triangular
 from . import constraints
 from .distribution import Distribution
 from .utils import _standard_normal, lazy_property
@@ -27,9 +27,14 @@ def _batch_mahalanobis(factor, vector):
     return solve_triangular(factor.expand(*batch, n, n), columns, upper=False).square().sum((-2, -1))
 
 
-def _precision_to_scale_tril(precision):
+def _valid_cholesky(matrix):
+    """The Cholesky factor of a matrix that was found to be positive-definite: does not wait for the status."""
+    return cholesky_ex(matrix).L
+
+
+def _precision_to_scale_tril(precision, factorize=cholesky):
     """The Cholesky factor of the covariance. Factorises the precision with rows and columns in reverse order."""
-    upper = cholesky(precision.flip(-2, -1)).flip(-2, -1)
+    upper = factorize(precision.flip(-2, -1)).flip(-2, -1)
     identity = _C.torch.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
     return solve_triangular(upper.mT, identity.expand_as(precision), upper=False)
 
@@ -39,10 +44,13 @@ class WithCovariance(Distribution):
 
     def _set_factor(self, name: str, matrix) -> None:
         """Computes the factor. It is not broadcast, so that the batch shares one if the matrix is the same."""
+        factorize = _valid_cholesky if self._validate_args else cholesky
         if name == "scale_tril":
             self._unbroadcasted_scale_tril = matrix
+        elif name == "covariance_matrix":
+            self._unbroadcasted_scale_tril = factorize(matrix)
         else:
-            self._unbroadcasted_scale_tril = cholesky(matrix) if name == "covariance_matrix" else _precision_to_scale_tril(matrix)
+            self._unbroadcasted_scale_tril = _precision_to_scale_tril(matrix, factorize)
 
     def _expand_matrices(self, new, batch_shape) -> None:
         """Gives a new distribution this one's matrices."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from .. import _C
 from . import constraints
 from ._validation import Check, require
 from .distribution import _Elementwise
@@ -22,7 +23,8 @@ class Uniform(_Elementwise):
 
     def __init__(self, low, high, validate_args=None):
         self._set(validate_args, low=low, high=high)
-        if self._validate_args and not (type(low) is type(high) is float and low + 1e-6 * abs(low) < high):
+        known = type(low) is type(high) is float and self.low.dtype in (_C.float32, _C.float64)
+        if self._validate_args and not (known and low + max(1e-6 * abs(low), 1e-37) < high):
             require([Check(None, self.low < self.high, lambda: "Uniform is not defined when low>= high")])
 
     support = constraints.dependent_property(

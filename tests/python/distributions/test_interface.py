@@ -17,6 +17,9 @@ ERRORS = [
     ("D.Chi2(-1.0)", ValueError, "parameter df"),
     ("D.Beta(t.ones(2), t.tensor([1.0, -1.0]))", ValueError, "parameter concentration0"),
     ("D.Uniform(1.0, 0.0)", ValueError, "low>= high"),
+    ("D.Uniform(0.0, 1e-50)", ValueError, "low>= high"),
+    ("D.Geometric(t.tensor([0.0, 0.5]))", ValueError, "to be positive"),
+    ("D.Geometric(0.0)", ValueError, "to be positive"),
     ("D.Categorical(t.tensor([-1.0, 2.0]))", ValueError, "parameter probs"),
     ("D.Exponential(0.2).log_prob(t.tensor(-1.5))", ValueError, r"Expected value argument \(Tensor of shape \(\)\) to be within the "
      r"support \(GreaterThanEq\(lower_bound=0.0\)\) of the distribution Exponential"),

@@ -25,6 +25,7 @@ OPERANDS = {
 }
 KERNELS = {
     "index_add_": lambda t, x: x.index_add_(0, t.tensor([0, 7]), t.ones(2, 2)),
+    "index_add(out=)": lambda t, x: t.index_add(t.zeros(2, 2), 0, t.tensor([0, 7]), t.ones(2, 2), out=x),
     "index_copy_": lambda t, x: x.index_copy_(0, t.tensor([0, 7]), t.zeros(2, 2)),
     "index_fill_": lambda t, x: x.index_fill_(0, t.tensor([0, 7]), 9.0),
     "index_put_": lambda t, x: x.index_put_((t.tensor([0, 7]),), t.zeros(2, 2)),
