@@ -110,3 +110,13 @@ def test_an_exit_ends_the_worker(torch, act, persistent):
         next(found)
     if persistent:
         assert next(iter(loader))[0] == 0
+
+
+def test_a_loader_may_be_destroyed_while_an_executor_holds_its_lock(torch):
+    """The collector of garbage may destroy it while another loader starts its threads."""
+    from concurrent.futures import thread
+
+    found = iter(torch.utils.data.DataLoader(Draws(), 2, num_workers=2, multiprocessing_context="thread", collate_fn=keep))
+    next(found)
+    with thread._global_shutdown_lock:
+        del found

@@ -13,7 +13,7 @@ from typing import Any
 from ...._random import use_thread_generator
 from .info import numpy_seeds
 
-_local = threading.local()  # of a worker: .python and .numpy, its generators
+_local = threading.local()  # of a worker: .python and .numpy, its generators, and .worker, which ends with the thread
 _lock = threading.Lock()
 _workers = 0  # that run
 _replaced: list[tuple[ModuleType, str, Any]] = []  # functions of modules, while workers run
@@ -55,7 +55,7 @@ def begin_worker(base_seed: int, number: int) -> None:
     """Gives the calling thread generators of its own, with the seeds of a worker process: teletensor's, and those of the
     functions of the modules `random` and `numpy.random`. os._exit() raises WorkerExit in the thread.
 
-    The modules' functions are replaced until the last worker ends. A function that was imported from them before
+    The modules' functions are replaced until the thread of the last worker has ended. A function that was imported from them before
     (``from random import shuffle``) uses the generator of the process.
     """
     global _workers
@@ -70,18 +70,22 @@ def begin_worker(base_seed: int, number: int) -> None:
             if numpy is not None:
                 _replace_functions(numpy, numpy.mtrand._rand, "numpy", _OF_NUMPY)
             _replace(os, "_exit", _exit)
+    _local.worker = _Worker()
     _local.python = random.Random(base_seed + number)
     if numpy is not None:
         _local.numpy = numpy.RandomState(numpy_seeds(base_seed, number))
     use_thread_generator(base_seed + number)
 
 
-def end_worker() -> None:
-    """Undoes begin_worker()."""
-    global _workers
-    use_thread_generator(None)
-    _local.__dict__.clear()
-    with _lock:
-        _workers -= 1
-        while not _workers and _replaced:
-            setattr(*_replaced.pop())
+class _Worker:
+    """Undoes begin_worker() when it is destroyed, which is when its thread has ended: a task of the executor could not do it,
+    because a loader may be destroyed at any time, also while the executor's locks are held.
+    """
+
+    def __del__(self):
+        global _workers
+        use_thread_generator(None)
+        with _lock:
+            _workers -= 1
+            while not _workers and _replaced:
+                setattr(*_replaced.pop())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import queue
 import threading
@@ -16,7 +15,7 @@ from ..datapipes.datapipe import IterDataPipe
 from .fetch import Fetch
 from .info import WorkerInfo, get_worker_info, set_thread_info
 from .messages import BATCH, DIED, END, ERROR, Result, Setup, Task
-from .thread_state import WorkerExit, begin_worker, end_worker
+from .thread_state import WorkerExit, begin_worker
 
 
 class LaterStack:
@@ -107,11 +106,8 @@ class ThreadWorker:
 
     def begin_stop(self) -> None:
         """Drops all requests that have not begun."""
-        if not self._stops:
-            self._stops = True
-            with contextlib.suppress(RuntimeError):  # the interpreter ends
-                self._executor.submit(end_worker)
-        self._executor.shutdown(wait=False)
+        self._stops = True
+        self._executor.shutdown(wait=False, cancel_futures=True)
 
     def finish_stop(self, seconds: float) -> None:
         """Waits for the batch in progress, so that the data set is not used afterwards."""
