@@ -315,6 +315,7 @@ absl::Status ModelRepository::update(ModelLoads::Load& load, const std::string& 
     model->principals = settings.principals;
   }
   std::vector<int64_t> numbers;
+  numbers.reserve(found.versions.size());
   for (const auto& [number, fingerprint] : found.versions) numbers.push_back(number);
   const std::vector<int64_t> served = settings.served(numbers);
   const auto fingerprint_of_version = [&](int64_t number) {

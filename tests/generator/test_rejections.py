@@ -63,7 +63,7 @@ def test_required_fields(tmp_path, field):
         ({"doc": "  "}, "doc is empty"),
         ({"colour": "blue"}, "unknown field 'colour'"),
         ({"op": "Probe!"}, "invalid operator name: 'Probe!'"),
-        ({"out_variant": "soft"}, "'out_variant' requires 'kernel' and must be overwriting or updating, got 'soft'"),
+        ({"out_variant": "soft"}, "'out_variant' requires 'kernel' and must be overwriting or updating or temporary, got 'soft'"),
         ({"out": "any"}, "'out' must be one of cast, exact, typed, got 'any'"),
         ({"session": "all"}, "'session' must be one of none, generator, state, got 'all'"),
         ({"out": "typed"}, "'out: typed' requires a parameter 'dtype'"),

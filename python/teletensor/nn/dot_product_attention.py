@@ -133,7 +133,9 @@ def _in_projection(query, key, value, weights, biases) -> list[Tensor]:
 
 def _split_heads(t: Tensor, batch: int, heads: int) -> Tensor:
     """Rearranges (L, N, heads * d) to (N, heads, L, d)."""
-    return t.reshape(t.shape[0], batch, heads, t.shape[-1] // heads).permute(1, 2, 0, 3)
+    if batch == 0:  # the size of a head does not follow from the number of elements
+        return t.reshape(t.shape[0], 0, heads, t.shape[-1] // heads).permute(1, 2, 0, 3)
+    return t.reshape(t.shape[0], batch, heads, -1).permute(1, 2, 0, 3)
 
 
 def multi_head_attention_forward(

@@ -27,6 +27,7 @@ def is_known(peer: Peer) -> bool:
 @pytest.fixture(params=[False, True], ids=["unix", "tcp"])
 def engine(tmp_path, request):
     made = serve(tmp_path, 600, over_tcp=request.param)
+    user(made.file, "set", "hostile", "--sessions", str(MOST_SESSIONS))
     made.tokens["root"] = user(made.file, "add", "root", "--role", "operator")
     peer = Peer(made.address, made.tokens["root"])
     until(lambda: is_known(peer), made)  # the engine reads the file again

@@ -142,7 +142,8 @@ def test_a_slow_model_of_the_folder_delays_no_other(engine, owner):
     engine.socket.unlink()
     engine.start()
     engine.run("bob", "import teletensor as torch; assert torch.models('bbb')(torch.ones(1)).tolist() == [2]")
-    assert engine.is_ready() == (owner is not None)
+    if owner is not None:
+        assert engine.is_ready()
     request = urllib.request.Request(
         f"http://{engine.http}/v2/repository/models/aaa/unload", data=json.dumps({}).encode(), method="POST",
         headers={"Authorization": f"Bearer {engine.tokens['root']}", "Content-Type": "application/json"},
