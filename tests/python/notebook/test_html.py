@@ -150,7 +150,9 @@ def test_replaced_text(torch, monkeypatch):
     assert torch.ones(1)._repr_mimebundle_() is None
 
 
-@pytest.mark.parametrize("code", ["torch.ones(2).index_select(0, torch.tensor([5]))", "torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8)"])
+@pytest.mark.parametrize(
+    "code", ["torch.ones(2).index_select(0, torch.tensor([5]))", "torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8)"]
+)
 def test_what_is_left_to_the_text(torch, code):
     """An error, whose traceback a notebook then shows once, and values that are not those of a plain tensor."""
     x = eval(code, {"torch": torch})
