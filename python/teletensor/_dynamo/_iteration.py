@@ -28,7 +28,6 @@ from ._values import (
     Value,
     kind,
 )  # fmt: skip
-from ._wrap import EQUAL_TYPES
 
 _MAX_STEPS = 100_000
 _SequenceIterator = type(iter(type("", (), {"__getitem__": None})()))
@@ -93,7 +92,7 @@ class Iteration:
                 self.guards.check(CHECK_EQUAL, elements.then(LIST_ITEM, None, i), item.value)
             return self.over_changing(value)
         if isinstance(value, SetValue) and len(value.items) > 1:
-            self.order(value)
+            raise Break("the order of a set")
         if isinstance(value, SetValue):
             return self.over_changing(value)
         if isinstance(value, (IteratorValue, GeneratorValue)):
@@ -121,15 +120,6 @@ class Iteration:
         if isinstance(value, Constant) and self.is_flag(value, "__iter__"):
             return self.over([Constant(m) for m in value.value], type(iter([])))
         raise Break(f"iteration over a {kind(value)}")
-
-    def order(self, value: SetValue) -> None:
-        """Puts the elements of a set that the function has made in the order that Python gives such a set in this process."""
-        elements = map(self.real, value.items.values())
-        if value.source is not None or not all(type(e) is Constant and type(e.value) in EQUAL_TYPES for e in elements):
-            raise Break("the order of a set")
-        for key in value.items:
-            self.note_hash(key)
-        value.items = {key: value.items[key] for key in set(value.items)}
 
     def over_changing(self, value: DictValue | SetValue, view: DictView | None = None) -> IteratorValue:
         """An iterator over a set, or a view of a dict, which must not change its size meanwhile."""

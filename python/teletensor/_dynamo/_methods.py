@@ -356,13 +356,11 @@ class Methods:
             else:
                 value.items.pop(key, None)
             return Constant(None)
-        if value.cls is set and name == "pop" and not args:
+        if value.cls is set and name == "pop" and not args and len(value.items) < 2:  # the order of several is not known
             if not value.items:
                 return raise_(KeyError, "pop from an empty set")
-            if len(value.items) > 1:
-                self.order(value)
             self.note_write(value)
-            return value.items.pop(next(iter(value.items)))
+            return value.items.popitem()[1]
         if value.cls is set and name == "clear" and not args:
             self.note_write(value)
             value.items = {}
