@@ -20,6 +20,7 @@ from ._values import (
     GeneratorValue,
     IteratorValue,
     ModuleSlice,
+    NeedsPlainRun,
     ObjectValue,
     Raised,
     SequenceValue,
@@ -92,7 +93,7 @@ class Iteration:
                 self.guards.check(CHECK_EQUAL, elements.then(LIST_ITEM, None, i), item.value)
             return self.over_changing(value)
         if isinstance(value, SetValue) and len(value.items) > 1:
-            raise Break("the order of a set")
+            raise NeedsPlainRun("the order of a set")
         if isinstance(value, SetValue):
             return self.over_changing(value)
         if isinstance(value, (IteratorValue, GeneratorValue)):

@@ -32,6 +32,7 @@ from ._values import (
     IteratorValue,
     MatchValue,
     MethodValue,
+    NeedsPlainRun,
     ObjectValue,
     Opaque,
     Raised,
@@ -356,7 +357,9 @@ class Methods:
             else:
                 value.items.pop(key, None)
             return Constant(None)
-        if value.cls is set and name == "pop" and not args and len(value.items) < 2:  # the order of several is not known
+        if value.cls is set and name == "pop" and not args:
+            if len(value.items) > 1:
+                raise NeedsPlainRun("the order of a set")
             if not value.items:
                 return raise_(KeyError, "pop from an empty set")
             self.note_write(value)

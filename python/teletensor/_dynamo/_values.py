@@ -32,7 +32,8 @@ class NeedsFrame(Break):
 
 class NeedsPlainRun(Break):
     """The function is right as plain Python only, neither in a graph nor with a break: it needs the history of a tensor among
-    others that depend on it (results of a graph have one node), or a view where a graph has a copy.
+    others that depend on it (results of a graph have one node), a view where a graph has a copy, or the order of a set, which
+    depends on how the set was made.
     """
 
 
