@@ -11,10 +11,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/text.h"
 #include "engine/schema/error.h"
 #include "server/log.h"
 #include "server/serving/owner.h"
-#include "base/text.h"
 #include "spdlog/spdlog.h"
 
 namespace tt::server {
@@ -209,8 +209,9 @@ void ModelRepository::start_loads() {
     loader.is_first = waiting.is_first;
     loader.since = ModelLoads::Clock::now();
     try {
-      loader.thread = std::thread([this, &loader, name = name, found = waiting.found] {
-        update(*loader.load, name, found).IgnoreError();  // the index has the reason
+      loader.thread = std::thread([this, &loader, name = name] {
+        // Read again: a version may have been published or removed while the model waited. The index has the reason.
+        if (const std::optional<Found> found = read_model(name)) update(*loader.load, name, *found).IgnoreError();
         loader.load = nullptr;
         MutexLock lock(mutex_);
         loader.has_ended = true;
@@ -439,7 +440,8 @@ absl::StatusOr<std::shared_ptr<ModelVersion>> ModelRepository::find(const std::s
   if (stopped_) return absl::UnavailableError("the server is shutting down");
   const auto model = models_.find(name);
   if (model == models_.end()) {
-    if (!has_read_ || waiting_.contains(name)) return absl::UnavailableError("the models are being loaded");
+    if (!has_read_ || waiting_.contains(name) || loads_.has(name))
+      return absl::UnavailableError("the models are being loaded");
     return absl::NotFoundError(absl::StrCat("expected the name of a model, got '", name.substr(0, kMaxNameBytes), "'"));
   }
   const auto reason_of = [&](const Slot* slot) {
