@@ -41,7 +41,7 @@ ModelsService::ModelsService(ModelPublisher& publisher, const Auth& auth, CallAd
                                                 WithdrawModelReply*) {
                               const absl::StatusOr<Principal> caller = auth.caller(credentials_of(*context));
                               if (!caller.ok()) return to_grpc(caller.status());
-                              return to_grpc(publisher.withdraw(*caller, *request, wanted(auth, *context)));
+                              return to_grpc(publisher.withdraw(*caller, *request));
                             }));
 }
 

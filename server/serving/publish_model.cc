@@ -290,8 +290,7 @@ int64_t ModelPublisher::add(const Principal& caller, const PublishModelRequest& 
   return part->version;
 }
 
-void ModelPublisher::remove(const Principal& caller, const WithdrawModelRequest& request,
-                            ModelLoads::IsWanted is_wanted) {
+void ModelPublisher::remove(const Principal& caller, const WithdrawModelRequest& request) {
   Publications::check_name(request.name());
   const fs::path model = folder_ / request.name();
   {
@@ -307,7 +306,8 @@ void ModelPublisher::remove(const Principal& caller, const WithdrawModelRequest&
     }
     fs::remove_all(model / std::to_string(request.version()));
   }
-  const absl::Status status = repository_.load(request.name(), "", caller.name, std::move(is_wanted));
+  // To the end, also if the caller does not wait: the version's files are gone.
+  const absl::Status status = repository_.load(request.name(), "", caller.name);
   if (absl::IsCancelled(status) || absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) throw Ended{status};
   check(status.ok(), "[serve] ", status.message());
 }
@@ -344,10 +344,9 @@ absl::StatusOr<int64_t> ModelPublisher::publish(const Principal& caller, const P
   return guarded([&] { return add(caller, request, std::move(is_wanted)); });
 }
 
-absl::Status ModelPublisher::withdraw(const Principal& caller, const WithdrawModelRequest& request,
-                                      ModelLoads::IsWanted is_wanted) {
+absl::Status ModelPublisher::withdraw(const Principal& caller, const WithdrawModelRequest& request) {
   const auto end = [&] {
-    remove(caller, request, std::move(is_wanted));
+    remove(caller, request);
     return true;
   };
   return guarded(end).status();

@@ -40,8 +40,7 @@ class ModelPublisher {
   // ALREADY_EXISTS if the version exists, RESOURCE_EXHAUSTED if a limit would be exceeded, else what loading returns.
   absl::StatusOr<int64_t> publish(const Principal& caller, const teletensor::v1::PublishModelRequest& request,
                                   ModelLoads::IsWanted is_wanted);
-  absl::Status withdraw(const Principal& caller, const teletensor::v1::WithdrawModelRequest& request,
-                        ModelLoads::IsWanted is_wanted);
+  absl::Status withdraw(const Principal& caller, const teletensor::v1::WithdrawModelRequest& request);
 
  private:
   static constexpr const char* kPart = ".new-";
@@ -56,8 +55,7 @@ class ModelPublisher {
   // Throw Error.
   int64_t add(const Principal& caller, const teletensor::v1::PublishModelRequest& request,
               ModelLoads::IsWanted is_wanted) ABSL_LOCKS_EXCLUDED(mutex_);
-  void remove(const Principal& caller, const teletensor::v1::WithdrawModelRequest& request,
-              ModelLoads::IsWanted is_wanted) ABSL_LOCKS_EXCLUDED(mutex_);
+  void remove(const Principal& caller, const teletensor::v1::WithdrawModelRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
   // Chooses the version's number, and reserves it and its bytes until the part is erased from parts_.
   std::list<Part>::iterator reserve(const Principal& caller, const teletensor::v1::PublishModelRequest& request,
                                     uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);

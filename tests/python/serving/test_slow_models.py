@@ -78,7 +78,10 @@ def engine(tmp_path):
 
 def publish_slowly(engine, name: str = "alice") -> subprocess.Popen:
     client = engine.client(name, SLOW)
-    eventually(lambda: engine.parts() or client.poll() is not None, 60)
+    def is_written() -> bool:
+        return any(path.stat().st_size for path in engine.models.glob(".new-*/*/program.pb"))
+
+    eventually(lambda: is_written() or client.poll() is not None, 60)
     assert client.poll() is None, client.stderr.read()
     return client
 
