@@ -16,7 +16,6 @@
 #include "client/session/thread_generator.h"
 #include "engine/schema/default_float.h"
 #include "engine/schema/op_ids.h"
-#include "engine/schema/op_status.h"
 
 namespace tt::client {
 namespace {
@@ -351,7 +350,7 @@ Tensors Session::call_in_turn(const Op& op, Args args, const CallOptions& option
       writes ? check_into(op, inference, grad, options.into) : new_results(this, op, args, inference, options);
   const Tracked tracked = writes ? tracked_results(inference, options.into) : Tracked();
   const bool waits_for_sizes = op.is_dynamic && !writes;
-  const bool waits = waits_for_status(op, args) && inference.backend != DeviceType::kMeta;
+  const bool waits = op.waits_for_status(args) && inference.backend != DeviceType::kMeta;
   if ((waits_for_sizes && op.num_outputs != 0) || waits) impl_->check_wait(options.site);
   Tensors kept;
   std::optional<SavedCall> saved;

@@ -144,17 +144,15 @@ def _row(op: Operator) -> str:
     flags += [op.is_composite, op.entry.get("device") == "any", bool(op.entry.get("float8"))]
     return (
         f"    {{{op.id}, {cpp_string(op.name)}, {params}, {op.signature.num_outputs}, "
-        f"{', '.join(map(cpp, flags))}, SessionUse::k{op.session.capitalize()}, {saved}, OutRule::k{op.out.capitalize()}, "
+        f"{', '.join(map(cpp, flags))}, {_waits(op)}, SessionUse::k{op.session.capitalize()}, {saved}, OutRule::k{op.out.capitalize()}, "
         f"&infer_{op.name}}},\n"
     )
 
 
 def _waits(op: Operator) -> str:
-    """Returns the case of an operator in waits_for_status(); empty if its calls do not wait."""
-    if not (waits := op.entry.get("waits")):
-        return ""
-    position = next((i for i, p in enumerate(op.params) if p.name == waits), None)
-    return f"    case {op.id}: return {'true' if position is None else f'!args[{position}].string().empty()'};\n"
+    """Returns the value of Op::waits."""
+    waits = op.entry.get("waits")
+    return {None: "Op::kNever", True: "Op::kAlways"}.get(waits) or str([p.name for p in op.params].index(waits))
 
 
 def emit_table(operators: list[Operator]) -> str:
@@ -165,7 +163,6 @@ def emit_table(operators: list[Operator]) -> str:
 #include <optional>
 
 #include "engine/schema/op_ids.h"
-#include "engine/schema/op_status.h"
 #include "engine/schema/rules/dtype_rules.h"
 #include "engine/schema/rules/shape_rules.h"
 
@@ -179,12 +176,6 @@ constexpr Op kOps[] = {{
 
 absl::Span<const Op> op_table() {{ return kOps; }}
 uint64_t schema_digest() {{ return kSchemaDigest; }}
-
-bool waits_for_status(const Op& op, Args args) {{
-  switch (op.id) {{
-{"".join(_waits(op) for op in operators)}    default: return false;
-  }}
-}}
 
 }}  // namespace tt
 """

@@ -108,6 +108,10 @@ void run_with_plain_outputs(Call& call, Kernel kernel);
 // results are computed in a temporary and then copied.
 void run_with_separate_outputs(Call& call, Kernel kernel);
 
+// For kernels that find errors of values after they have begun to write. Passes new outputs to `kernel`, and copies
+// them to the out tensors if it succeeds: a call that fails leaves its targets as they were.
+void run_with_temporary_outputs(Call& call, Kernel kernel);
+
 // Runs a kernel that writes new results in the layouts that infer() chose, and out tensors that are contiguous.
 void run_with_inferred_outputs(Call& call, Kernel kernel);
 

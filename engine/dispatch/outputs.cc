@@ -3,7 +3,6 @@
 #include "engine/device/cancellation.h"
 #include "engine/dispatch/dispatcher.h"
 #include "engine/dispatch/partial_writes.h"
-#include "engine/dispatch/temporary_outputs.h"
 #include "engine/schema/error.h"
 #include "engine/tensor/new_result.h"
 

@@ -87,6 +87,7 @@ struct SavedPart {
 
 struct Op {
   using Infer = void (*)(Args args, Inference* out);
+  static constexpr int8_t kNever = -1, kAlways = -2;
 
   uint16_t id;
   std::string_view name;  // "add"; one name from the declaration to Python
@@ -96,10 +97,13 @@ struct Op {
   bool is_view;
   bool is_dynamic;  // output shapes depend on data: infer() computes dtypes, sizes are unknown
   bool is_random;
-  bool differentiable;                // some parameter is differentiable
-  bool is_composite;                  // computed with other operators, whose gradients are its gradient
-  bool any_devices;                   // its tensors may be on several devices, because it only passes them on
-  bool takes_float8;                  // accepts 8-bit floating types, which most operators reject
+  bool differentiable;  // some parameter is differentiable
+  bool is_composite;    // computed with other operators, whose gradients are its gradient
+  bool any_devices;     // its tensors may be on several devices, because it only passes them on
+  bool takes_float8;    // accepts 8-bit floating types, which most operators reject
+  // Whether a call outside of programs waits for its status (`waits` in the declarations): kNever, kAlways, or the
+  // index of a string argument, if that is not empty.
+  int8_t waits = kNever;
   SessionUse session;
   absl::Span<const SavedPart> saved;  // the values that its gradient formulas read; empty for composites
   OutRule out;                        // the dtype rule for callers that pass `out=`
@@ -108,6 +112,10 @@ struct Op {
   // Throws Error (TypeError) if an argument has the wrong kind or is missing. `args` must have as many entries as
   // params. Every call from the wire is checked here.
   void check_args(Args args) const;
+  // Whether a call with these arguments waits for its status.
+  bool waits_for_status(Args args) const {
+    return waits != kNever && (waits == kAlways || !args[static_cast<size_t>(waits)].string().empty());
+  }
 };
 
 // Null if there is no such operator. O(1).

@@ -7,7 +7,6 @@
 #pragma once
 
 #include "engine/dispatch/boxed.h"
-#include "engine/dispatch/temporary_outputs.h"
 
 namespace tt {
 

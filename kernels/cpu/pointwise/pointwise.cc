@@ -1,6 +1,5 @@
 #include "kernels/cpu/pointwise/pointwise.h"
 
-#include "engine/dispatch/temporary_outputs.h"
 #include "kernels/cpu/iteration/chain.h"
 
 namespace tt::cpu {
