@@ -19,6 +19,7 @@ namespace tt::server {
 namespace {
 
 constexpr size_t kMaxReason = 300;
+constexpr absl::string_view kRefused = "call.refused";
 // Lines of a principal: a burst, then one per interval. Refused calls, which may have no principal, are one more.
 constexpr int kPrincipalBurst = 200, kRefusalBurst = 20;
 constexpr std::chrono::milliseconds kPrincipalInterval{100}, kRefusalInterval{50};
@@ -52,7 +53,8 @@ AuditLog::~AuditLog() {
 void AuditLog::record(const Record& record) {
   MutexLock lock(mutex_);
   if (!fd_) return;
-  Limit& limit = limits_.try_emplace(std::string(record.principal), record.principal.empty()).first->second;
+  const bool is_refusal = record.event == kRefused;
+  Limit& limit = limits_.try_emplace({is_refusal, std::string(record.principal)}, is_refusal).first->second;
   if (record.is_limited && limit.rate.allow() < 0) {
     ++limit.left_out;
     limit.last = Clock::now();
@@ -64,14 +66,14 @@ void AuditLog::record(const Record& record) {
 
 void AuditLog::summarise(Clock::duration quiet) {
   if (!fd_) return;
-  for (auto& [principal, limit] : limits_) {
+  for (auto& [key, limit] : limits_) {
     if (limit.left_out == 0 || Clock::now() - limit.last < quiet) continue;
-    append({.event = "lines.left_out", .principal = principal}, std::exchange(limit.left_out, 0));
+    append({.event = "lines.left_out", .principal = key.second}, std::exchange(limit.left_out, 0));
   }
 }
 
 void AuditLog::refused(absl::string_view peer, const absl::Status& status) {
-  record({.event = "call.refused", .peer = peer, .outcome = status});
+  record({.event = kRefused, .peer = peer, .outcome = status});
 }
 
 void AuditLog::reopen() {

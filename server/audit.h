@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -61,8 +62,9 @@ class AuditLog {
   std::string file_;
   Mutex mutex_;
   FileDescriptor fd_ ABSL_GUARDED_BY(mutex_);
-  bool failing_ ABSL_GUARDED_BY(mutex_) = false;                 // the last write failed
-  std::map<std::string, Limit> limits_ ABSL_GUARDED_BY(mutex_);  // by principal; "": refused calls
+  bool failing_ ABSL_GUARDED_BY(mutex_) = false;  // the last write failed
+  // By whether the lines are those of refused calls, and by principal; "": the engine's own.
+  std::map<std::pair<bool, std::string>, Limit> limits_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tt::server

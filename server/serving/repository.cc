@@ -153,13 +153,13 @@ void ModelRepository::run() {
       if (stopping_) return;
     }
     start_loads();
-    if (!waiting_.empty()) {  // a load that becomes slow makes place for another
-      changed_.wait_for(mutex_, std::chrono::seconds(1));
-    } else if (options_.poll.count() == 0) {
+    if (waiting_.empty() && options_.poll.count() == 0) {
       changed_.wait(mutex_);
-    } else {
-      changed_.wait_until(mutex_, next);
+      continue;
     }
+    // A load that becomes slow makes place for a model that waits.
+    const auto again = ModelLoads::Clock::now() + std::chrono::seconds(1);
+    changed_.wait_until(mutex_, options_.poll.count() == 0 ? again : waiting_.empty() ? next : std::min(next, again));
   }
 }
 
@@ -583,14 +583,16 @@ absl::Status ModelRepository::add(const NewVersion& version, absl::FunctionRef<v
   if (!found || !found->versions.contains(version.number)) {
     return absl::CancelledError("[model] the model was removed meanwhile");
   }
+  Slot previous;  // destroyed outside of the lock
   {
     MutexLock lock(mutex_);
     // Set by remove() and unload() before they take the lock.
     if ((*load)->cancellation().reason() == CancelReason::kEnded) return (*load)->status();
     if (status = want(name, std::nullopt); !status.ok()) return status;
     if (loaded) {
-      model_of(name).slots[version.number] = {std::move(loaded),
-                                              absl::StrCat(found->config, "|", found->versions.at(version.number)), ""};
+      Slot now{std::move(loaded), absl::StrCat(found->config, "|", found->versions.at(version.number)), ""};
+      previous = std::exchange(model_of(name).slots[version.number], std::move(now));
+      retired(previous.serving);
     }
   }
   update(**load, name, *found).IgnoreError();  // the index has the reasons of other versions
