@@ -12,7 +12,7 @@ namespace tt {
 
 enum class UserFolder { kConfig, kCache, kState };
 
-// Returns HOME, or the home in the password database if HOME is not set. Empty if that is no absolute path.
+// Returns HOME, or the home in the password database if HOME is not set. Empty if that is not an absolute path.
 inline std::string user_home() {
   if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') return *home == '/' ? home : "";
   std::vector<char> buffer(size_t{16} << 10);
@@ -23,7 +23,7 @@ inline std::string user_home() {
 }
 
 // Returns $XDG_CONFIG_HOME, $XDG_CACHE_HOME or $XDG_STATE_HOME, by default .config, .cache or .local/state in
-// user_home(). Empty if that is no absolute path: a file must not be stored below the working directory instead.
+// user_home(). Empty if that is not an absolute path, because a relative one would be below the working directory.
 inline std::string user_folder(UserFolder folder) {
   const bool is_config = folder == UserFolder::kConfig, is_cache = folder == UserFolder::kCache;
   const char* named = std::getenv(is_config ? "XDG_CONFIG_HOME" : is_cache ? "XDG_CACHE_HOME" : "XDG_STATE_HOME");

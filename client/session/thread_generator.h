@@ -21,7 +21,9 @@ Tensor& thread_generator();
 // Whether an operator draws, or reads or sets the generator's state.
 bool uses_generator(const Op& op);
 
-// Orders the calls that use a session's generator. Owned by the session; thread-safe.
+// Orders the calls that use a session's generator. Owned by the session; thread-safe. Every such call takes this lock,
+// also of threads without a generator of their own, because it must not come between the instructions of another
+// thread's.
 class GeneratorTurns {
  public:
   // Holds the turn for the duration of a scope. A thread may hold it several times, for example in a signal handler.

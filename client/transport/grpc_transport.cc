@@ -176,7 +176,8 @@ BackgroundUploads GrpcTransport::background_uploads() const {
   // The shared memory has one lane for uploads, and an upload of several megabytes is faster without another copy.
   if (connection()->memory) return {.max_bytes = size_t{8} << 20, .max_calls = 1};
   // Each call waits a round trip for the engine's answer, so a distant engine needs many at a time. They are fewer than
-  // the engine accepts (256), which leaves room for uploads that it has received and not used, and for the callers' own.
+  // the engine accepts (256), which leaves room for uploads that it has received and not used, and for the callers'
+  // own.
   return {.max_bytes = size_t{64} << 20, .max_calls = 160};
 }
 

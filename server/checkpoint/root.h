@@ -32,8 +32,8 @@ class CheckpointRoot {
     std::string name;
     std::string path;  // the client's path, for messages
   };
-  // `create`: whether missing folders are created, within the quota. `missing`, if not null, is set instead of throwing Error if a folder
-  // does not exist; the result is then invalid.
+  // `create`: whether missing folders are created, within the quota. `missing`, if not null, is set instead of throwing
+  // Error if a folder does not exist; the result is then invalid.
   Place find(std::string_view path, bool create, bool* missing = nullptr) const;
   // The quota's room for a file that is being written.
   class Room {

@@ -14,10 +14,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/file_descriptor.h"
+#include "base/text.h"
 #include "engine/extension/library.h"
 #include "engine/schema/custom_table.h"
 #include "engine/schema/error.h"
-#include "base/text.h"
 #include "spdlog/spdlog.h"
 
 namespace tt::server {

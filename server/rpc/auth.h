@@ -23,8 +23,9 @@ class Auth {
  public:
   // What a call presents.
   struct Credentials {
-    absl::string_view authorization;               // the call's metadata, "Bearer <token>", or empty
-    std::vector<std::string> certificate_names{};  // of a verified client certificate: its alternative names, or its common name
+    absl::string_view authorization;  // the call's metadata, "Bearer <token>", or empty
+    // Of a verified client certificate: its alternative names, or its common name.
+    std::vector<std::string> certificate_names{};
   };
 
   // Accepts every caller as operator: for --no-auth, and for private engines, whose socket only their owner can reach.

@@ -46,8 +46,8 @@ class Principals {
   // Stops checking; `revoked` is not called any more. Idempotent.
   void stop();
 
-  // Return the principal with this token, with this name, or with a certificate of one of these names; NOT_FOUND if there is none,
-  // UNAUTHENTICATED if it has expired.
+  // Return the principal with this token, with this name, or with a certificate of one of these names; NOT_FOUND if
+  // there is none, UNAUTHENTICATED if it has expired.
   absl::StatusOr<Principal> by_token(absl::string_view token) const;
   absl::StatusOr<Principal> by_name(absl::string_view name) const;
   absl::StatusOr<Principal> by_certificate(absl::Span<const std::string> names) const;

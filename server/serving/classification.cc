@@ -9,10 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/text.h"
 #include "engine/schema/error.h"
 #include "server/serving/byte_strings.h"
 #include "server/serving/served_model.h"
-#include "base/text.h"
 
 namespace tt::server {
 namespace {

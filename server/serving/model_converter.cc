@@ -21,12 +21,12 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/file_descriptor.h"
+#include "base/text.h"
 #include "engine/device/cancellation.h"
 #include "engine/schema/error.h"
 #include "proto/sha256.h"
 #include "server/serving/network_filter.h"
 #include "server/serving/served_model.h"
-#include "base/text.h"
 #include "server/version.h"
 
 namespace tt::server {

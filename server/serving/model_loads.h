@@ -61,10 +61,10 @@ class ModelLoads {
   // All loads have ended.
   ~ModelLoads();
 
-  // Waits until the model has no load, and there is a place. CANCELLED if the caller does not wait any more,
-  // DEADLINE_EXCEEDED after the time limit, UNAVAILABLE after stop().
+  // Waits until no other load of the model is in progress and a place is free. CANCELLED if the caller does not wait
+  // any more, DEADLINE_EXCEEDED after the time limit, UNAVAILABLE after stop().
   absl::StatusOr<std::unique_ptr<Load>> begin(const std::string& model, const std::string& owner, IsWanted is_wanted);
-  // The same without waiting: null if the model has a load, or there is no place.
+  // The same without waiting: null if the model is being loaded, or all places are taken.
   std::unique_ptr<Load> try_begin(const std::string& model, const std::string& owner);
   // Ends the model's load, if it has one, soon.
   void cancel(const std::string& model);

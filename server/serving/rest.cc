@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
+#include "base/text.h"
 #include "server/serving/rest_infer.h"
 #include "server/serving/rest_json.h"
-#include "base/text.h"
 
 namespace tt::server {
 namespace {

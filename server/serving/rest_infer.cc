@@ -9,11 +9,11 @@
 #include <optional>
 #include <utility>
 
+#include "base/text.h"
 #include "server/serving/byte_strings.h"
 #include "server/serving/datatype.h"
 #include "server/serving/infer_messages.h"
 #include "server/serving/rest_json.h"
-#include "base/text.h"
 
 namespace tt::server {
 namespace {

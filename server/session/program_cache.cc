@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/text.h"
 #include "engine/memory/workspace_charge.h"
 #include "engine/program/passes/set_device.h"
 #include "engine/schema/op_ids.h"
@@ -13,7 +14,6 @@
 #include "proto/wire.h"
 #include "server/session/decode.h"
 #include "server/session/frame_size.h"
-#include "base/text.h"
 
 namespace tt::server {
 namespace {

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/text.h"
 #include "server/convert.h"
 #include "server/session/session.h"
 #include "server/session/values.h"
-#include "base/text.h"
 #include "server/transfer/host_reader.h"
 
 namespace tt::server {

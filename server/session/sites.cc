@@ -1,8 +1,8 @@
 #include "server/session/sites.h"
 
 #include "absl/strings/str_cat.h"
-#include "engine/session/image.h"
 #include "base/text.h"
+#include "engine/session/image.h"
 
 namespace tt::server {
 

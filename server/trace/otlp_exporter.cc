@@ -8,8 +8,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "proto/credentials.h"
 #include "base/text.h"
+#include "proto/credentials.h"
 #include "server/trace/otlp_encode.h"
 
 namespace tt::server {

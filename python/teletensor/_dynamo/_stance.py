@@ -98,4 +98,3 @@ class disabled(ContextDecorator):  # noqa: N801 - used like no_grad
         _thread.disabled -= 1
         if _thread.disabled == 0:
             _C.add_plain_frames(-1)
-

@@ -32,7 +32,7 @@ def _pipes(datapipe: Any) -> list[Any]:
 
 
 def apply_sharding(datapipe: Any, num_of_instances: int, instance_id: int, sharding_group: Any = None) -> Any:
-    """Selects a part of what the pipes with apply_sharding() yield. Groups of shards are not supported.
+    """Selects a shard of the elements of each pipe that has apply_sharding(). Groups of shards are not supported.
 
     Raises:
         RuntimeError: one of these pipes reads from another one.
