@@ -213,7 +213,9 @@ HttpConnections::Reply InferencePaths::answer(const std::string& request, const 
   rest.body = absl::string_view(request).substr(end);
   rest.address = address_of(peer);
   rest.is_local = rest.address == "127.0.0.1";
-  rest.is_cancelled = is_cancelled;
+  rest.is_cancelled = [&] {
+    return is_cancelled() || !server_.caller({rest.authorization}, rest_right(rest.path)).ok();
+  };
   RestResponse response = answer_rest(server_, rest);
   std::string text = text_of(response, head.keeps_open);
   return {std::move(text), std::make_shared<InferenceServer::Kept>(

@@ -71,7 +71,8 @@ struct InferRequest {
   std::string sequence;  // which sequence of the caller; empty: none
   bool sequence_start = false, sequence_end = false;
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
-  std::function<bool()> is_cancelled;                // called on the thread that waits for the result; may be empty
+  // Whether the caller has gone or has lost its rights. Called by one thread at a time; may be empty.
+  std::function<bool()> is_cancelled;
   uint64_t class_bytes = UINT64_MAX;                 // of an answer's classes (classification.h), encoded
   std::map<std::string, InferParameter> parameters;  // others than those above, for models that have some
   std::deque<std::string> owned;                     // bytes that the transport has converted, to which inputs refer

@@ -33,16 +33,18 @@ std::string caller_of(const grpc::ServerContext& context, const Principal& calle
 }
 
 // Where a request comes from, when its time ends, whether its client has gone, and how large its classes may be.
-InferRequest limits_of(const grpc::ServerContext& context, const InferenceServer::Options& options) {
+InferRequest limits_of(const grpc::ServerContext& context, const InferenceServer& server) {
   InferRequest limits;
   limits.address = address_of(context.peer());
-  limits.class_bytes = options.request_bytes;
+  limits.class_bytes = server.options().request_bytes;
   const auto left = context.deadline() - std::chrono::system_clock::now();
   constexpr std::chrono::hours kForever{24};
   if (context.deadline() != std::chrono::system_clock::time_point::max() && left < kForever) {
     limits.deadline = std::chrono::steady_clock::now() + left;
   }
-  limits.is_cancelled = [&context] { return context.IsCancelled(); };
+  limits.is_cancelled = [&] {
+    return context.IsCancelled() || !server.caller(credentials_of(context), InferenceServer::Right::kInfer).ok();
+  };
   return limits;
 }
 
@@ -314,7 +316,7 @@ grpc::Status InferenceService::infer(grpc::ServerContext* context, grpc::ByteBuf
   const ContentCoding coding = MessageCoding(bytes).coding();
   absl::Status status = decompress(server_, coding, bytes, server_.options().request_bytes, &charged);
   if (!status.ok()) return to_grpc(status);
-  InferRequest limits = limits_of(*context, server_.options());
+  InferRequest limits = limits_of(*context, server_);
   InferenceServer::Inflight answered;
   const std::string charged_caller = InferenceServer::charged_caller(*caller, limits.address);
   const auto inflight = server_.begin(parsed_bytes(*bytes), charged_caller, InflightUse::kRequest);
@@ -348,7 +350,7 @@ absl::Status InferenceService::answer_one(const Principal& caller, StreamedCall*
   if (!inflight.ok()) return inflight.status();
   if (status = parse_request(bytes, request); !status.ok()) return status;
   charged = {};  // parsing clears `bytes`
-  InferRequest limits = limits_of(*call->context, server_.options());
+  InferRequest limits = limits_of(*call->context, server_);
   InferenceServer::Inflight answered;
   limits.reserve = [&](absl::Span<const InferOutput> outputs) { return reserve(outputs, call->caller, &answered); };
   return server_.stream(caller, *request, std::move(limits), [&](ModelInferResponse* reply) {
@@ -367,7 +369,7 @@ bool InferenceService::send(StreamedCall* call, ModelStreamInferResponse* respon
   call->has_sent = true;
   const grpc::ByteBuffer message = message_of(server_, coding, call->caller, response, {std::move(charged), {}});
   // A client that does not read would keep the answer's memory from all others.
-  const CallAdmission::Deadline deadline(admission_, call->context->c_call(),
+  const CallAdmission::Deadline deadline(admission_, call->context->c_call(), CallAdmission::Awaited::kAnswer,
                                          CallAdmission::time_to_send(server_.options().send_timeout, message.Length()));
   return call->stream->Write(message, grpc::WriteOptions().set_no_compression());
 }
@@ -384,8 +386,8 @@ grpc::Status InferenceService::stream(grpc::ServerContext* context, Stream* stre
   StreamedCall call{context, stream, caller_of(*context, *caller)};
   grpc::ByteBuffer bytes;
   const auto read = [&] {  // a stream without a request may give way
-    using Deadline = CallAdmission::Deadline;
-    const Deadline waiting(admission_, context->c_call(), kIdle, Deadline::kLate, &*slot);
+    const CallAdmission::Deadline waiting(admission_, context->c_call(), CallAdmission::Awaited::kRequest, kIdle,
+                                          &*slot);
     return stream->Read(&bytes);
   };
   while (read() && slot->is_held()) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -47,6 +48,11 @@ std::vector<Tensor> copies_in_place(const ModelEntry& entry, const std::vector<T
   return own;
 }
 
+// Whether nobody waits for the answer of a request that runs.
+bool is_unwanted(const Batcher::Job* job) {
+  return (job->is_cancelled && job->is_cancelled()) || Clock::now() >= job->deadline;
+}
+
 }  // namespace
 
 void ModelVersion::execute(size_t instance, absl::Span<Batcher::Job* const> batch) {
@@ -56,6 +62,8 @@ void ModelVersion::execute(size_t instance, absl::Span<Batcher::Job* const> batc
     try {
       run(*instances_[instance], part);
       return absl::OkStatus();
+    } catch (const Cancelled&) {
+      return absl::CancelledError("[ModelInfer] nobody waits for the request's answer any more");
     } catch (const Error& error) {
       return infer_status(error);
     } catch (const std::exception& error) {
@@ -67,7 +75,8 @@ void ModelVersion::execute(size_t instance, absl::Span<Batcher::Job* const> batc
   };
   const absl::Status status = attempt(works);
   // Another request's values may be the cause.
-  for (Work* work : works) work->status = status.ok() || works.size() == 1 ? status : attempt({&work, 1});
+  const bool is_of_all = status.ok() || works.size() == 1 || absl::IsCancelled(status);
+  for (Work* work : works) work->status = is_of_all ? status : attempt({&work, 1});
 }
 
 Tensor ModelVersion::joined(size_t input, absl::Span<Work* const> batch, int64_t run) const {
@@ -132,7 +141,14 @@ std::vector<Tensor> ModelVersion::next_states(const Work& work, absl::Span<const
 void ModelVersion::run(ModelInstance& instance, absl::Span<Work* const> batch) {
   const Clock::time_point begin = Clock::now();
   WarmUp* const warm_up = is_warming_up_ ? warm_up_.get() : nullptr;
-  const CancellationScope cancellable(warm_up != nullptr ? warm_up->cancellation : Cancellation::current());
+  Cancellation unwanted;  // by all requests of the batch
+  const CancellationScope cancellable(warm_up != nullptr ? warm_up->cancellation : &unwanted);
+  std::optional<CancelWatch::Work> watched;
+  if (watch_ != nullptr && warm_up == nullptr) {
+    watched.emplace(*watch_, unwanted, [batch] {
+      return std::all_of(batch.begin(), batch.end(), is_unwanted) ? CancelReason::kClient : CancelReason::kNone;
+    });
+  }
   const ModelInstance::Use use(instance, warm_up != nullptr ? warm_up->share.get() : nullptr,
                                warm_up != nullptr ? &warm_up->flow : nullptr);
   int64_t rows = 0;

@@ -5,11 +5,6 @@
 #include "absl/strings/str_cat.h"
 
 namespace tt::server {
-namespace {
-
-constexpr std::chrono::milliseconds kWatchInterval{50};
-
-}  // namespace
 
 ModelLoads::Load::Load(ModelLoads& loads, std::string model, std::string owner, IsWanted is_wanted,
                        Clock::duration time_limit)
@@ -19,7 +14,11 @@ ModelLoads::Load::Load(ModelLoads& loads, std::string model, std::string owner, 
       is_wanted_(std::move(is_wanted)),
       began_(Clock::now()),
       deadline_(began_ + time_limit),
-      cancellation_(time_limit) {}
+      cancellation_(time_limit),
+      watched_(loads.watch_, cancellation_, [this] {
+        if (Clock::now() >= deadline_) return CancelReason::kTimeLimit;
+        return is_wanted_ && !is_wanted_() ? CancelReason::kClient : CancelReason::kNone;
+      }) {}
 
 ModelLoads::Load::~Load() { loads_.end(*this); }
 
@@ -36,17 +35,8 @@ absl::Status ModelLoads::Load::status() const {
   return absl::CancelledError("[model] loading ended, because the model was unloaded or removed, or the engine ends");
 }
 
-ModelLoads::ModelLoads(std::chrono::milliseconds time_limit, std::function<void()> ended)
-    : time_limit_(time_limit), ended_(std::move(ended)), watcher_([this] { watch(); }) {}
-
-ModelLoads::~ModelLoads() {
-  {
-    MutexLock lock(mutex_);
-    ending_ = true;
-    changed_.notify_all();
-  }
-  watcher_.join();
-}
+ModelLoads::ModelLoads(CancelWatch& watch, std::chrono::milliseconds time_limit, std::function<void()> ended)
+    : watch_(watch), time_limit_(time_limit), ended_(std::move(ended)) {}
 
 bool ModelLoads::has_place(const std::string& model, const std::string& owner) const {
   if (loads_.contains(model)) return false;
@@ -84,7 +74,7 @@ absl::StatusOr<std::unique_ptr<ModelLoads::Load>> ModelLoads::begin(const std::s
       MutexUnlock unlocked(mutex_);
       if (!is_wanted()) return absl::CancelledError("[model] the caller does not wait any more");
     }
-    if (!stopped_ && !has_place(model, owner)) changed_.wait_for(mutex_, kWatchInterval);
+    if (!stopped_ && !has_place(model, owner)) changed_.wait_for(mutex_, CancelWatch::kInterval);
   }
   if (stopped_) return absl::UnavailableError("the server is shutting down");
   return add(model, owner, std::move(is_wanted));
@@ -121,26 +111,6 @@ void ModelLoads::stop() {
 bool ModelLoads::has(const std::string& model) const {
   MutexLock lock(mutex_);
   return loads_.contains(model);
-}
-
-// Calls is_wanted() under the lock, which keeps the load from ending meanwhile: what it asks is quick, and takes no
-// lock of the models.
-void ModelLoads::watch() {
-  MutexLock lock(mutex_);
-  while (!ending_) {
-    if (loads_.empty()) {
-      changed_.wait(mutex_);
-      continue;
-    }
-    for (const auto& [model, load] : loads_) {
-      if (Clock::now() >= load->deadline_) {
-        load->cancellation_.request(CancelReason::kTimeLimit);
-      } else if (load->is_wanted_ && !load->is_wanted_()) {
-        load->cancellation_.request(CancelReason::kClient);
-      }
-    }
-    changed_.wait_for(mutex_, kWatchInterval);
-  }
 }
 
 }  // namespace tt::server

@@ -3,7 +3,7 @@
 // A load reads, converts and warms up a version, which may take long, without a lock. It ends early when its caller
 // does not wait any more, when its time is over, or when cancel() or stop() ends it: then the work that runs with its
 // Cancellation throws Cancelled. The places are divided among the owners of models, so that the loads of one principal
-// do not delay those of others. Thread-safe; one thread watches the loads.
+// do not delay those of others. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -11,12 +11,12 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
 #include "engine/device/cancellation.h"
+#include "server/serving/cancel_watch.h"
 
 namespace tt::server {
 
@@ -30,7 +30,7 @@ class ModelLoads {
   static constexpr size_t kMaxRecentLoads = 8;
   static constexpr std::chrono::seconds kSlowLoad{10};
 
-  // Says whether the caller still waits and may load models. Called by the watching thread; may be empty.
+  // Whether the caller still waits and may load models. Called by the thread of CancelWatch; may be empty.
   using IsWanted = std::function<bool()>;
 
   // One load, which ends with the object. Used by one thread.
@@ -54,12 +54,11 @@ class ModelLoads {
     const IsWanted is_wanted_;
     const Clock::time_point began_, deadline_;
     Cancellation cancellation_;
+    const CancelWatch::Work watched_;
   };
 
   // `ended` is called after each load, on its thread, without a lock.
-  ModelLoads(std::chrono::milliseconds time_limit, std::function<void()> ended);
-  // All loads have ended.
-  ~ModelLoads();
+  ModelLoads(CancelWatch& watch, std::chrono::milliseconds time_limit, std::function<void()> ended);
 
   // Waits until no other load of the model is in progress and a place is free. CANCELLED if the caller does not wait
   // any more, DEADLINE_EXCEEDED after the time limit, UNAVAILABLE after stop().
@@ -77,16 +76,14 @@ class ModelLoads {
   std::unique_ptr<Load> add(const std::string& model, const std::string& owner, IsWanted is_wanted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void end(Load& load);
-  void watch();
 
+  CancelWatch& watch_;
   const std::chrono::milliseconds time_limit_;
   const std::function<void()> ended_;
   mutable Mutex mutex_;
   CondVar changed_;
   std::map<std::string, Load*> loads_ ABSL_GUARDED_BY(mutex_);  // by model
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread watcher_;
 };
 
 }  // namespace tt::server

@@ -122,6 +122,7 @@ std::shared_ptr<ModelVersion> ModelVersion::load(const std::filesystem::path& fo
         "name, or attributes of a model that generates");
   check(ErrorKind::kValue, version->streaming_ || !version->settings_.config.model_transaction_policy().decoupled(),
         "[model] expected a model that generates, because the configuration says that it is decoupled");
+  version->watch_ = resources.watch;
   version->warm_up(resources.warm_up_share);
   release_pool_threads();
   return version;

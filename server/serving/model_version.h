@@ -20,6 +20,7 @@
 #include "base/mutex.h"
 #include "engine/device/cancellation.h"
 #include "inference/grpc_service.pb.h"
+#include "server/serving/cancel_watch.h"
 #include "server/serving/classification.h"
 #include "server/serving/infer.h"
 #include "server/serving/scheduler/batcher.h"
@@ -42,6 +43,7 @@ class ModelVersion {
     std::shared_ptr<FairQueues> queues = nullptr;
     std::shared_ptr<Share> share = nullptr;          // required with `queues`
     std::shared_ptr<Share> warm_up_share = nullptr;  // null: `share`
+    std::shared_ptr<CancelWatch> watch = nullptr;    // ends runs whose callers do not wait any more; null: none end
     // Makes what answers requests of ModelStreamInfer with several responses, for a model whose attributes ask for it;
     // null: the model is not of that kind. Throws Error. Empty: no model is.
     std::function<std::unique_ptr<StreamingModel>(const std::shared_ptr<const ServedModel>& model,
@@ -187,6 +189,7 @@ class ModelVersion {
     Flow flow;
   };
   std::unique_ptr<WarmUp> warm_up_;
+  std::shared_ptr<CancelWatch> watch_;  // may be null
   std::atomic<bool> is_warming_up_ = false;
   mutable Mutex sequences_mutex_;
   CondVar sequences_changed_;  // for requests that wait until they may begin a sequence

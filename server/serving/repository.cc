@@ -104,7 +104,10 @@ std::string ModelRepository::Found::fingerprint() const {
 }
 
 ModelRepository::ModelRepository(Options options)
-    : options_(std::move(options)), converter_(options_.converter), loads_(options_.load_timeout, [this] {
+    : options_(std::move(options)),
+      converter_(options_.converter),
+      watch_(std::make_shared<CancelWatch>()),
+      loads_(*watch_, options_.load_timeout, [this] {
         MutexLock lock(mutex_);
         changed_.notify_all();
       }) {}
@@ -363,6 +366,7 @@ bool ModelRepository::serves(const std::string& name) const {
 
 ModelVersion::Resources ModelRepository::resources_of(const std::optional<std::string>& owner) const {
   ModelVersion::Resources resources = options_.resources;
+  resources.watch = watch_;
   if (!owner || !resources.payer_of) return resources;
   auto [quota, share] = resources.payer_of(*owner);
   if (quota) {
@@ -512,10 +516,13 @@ std::vector<ModelRepository::Entry> ModelRepository::index() const {
   return entries;
 }
 
+absl::Status ModelRepository::check_room(const std::string& name) const {
+  if (models_.contains(name) || models_.size() < kMaxModels) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("expected at most ", kMaxModels, " models"));
+}
+
 absl::Status ModelRepository::want(const std::string& name, std::optional<inference::ModelConfig> override) {
-  if (!models_.contains(name) && models_.size() >= kMaxModels) {
-    return absl::ResourceExhaustedError(absl::StrCat("expected at most ", kMaxModels, " models"));
-  }
+  if (const absl::Status room = check_room(name); !room.ok()) return room;
   Model& model = model_of(name);
   model.is_wanted = true;
   model.override = std::move(override);
@@ -558,6 +565,10 @@ absl::Status ModelRepository::add(const NewVersion& version, absl::FunctionRef<v
   const std::string& name = version.name;
   auto load = loads_.begin(name, version.owner, std::move(is_wanted));
   if (!load.ok()) return load.status();
+  {
+    MutexLock lock(mutex_);
+    if (const absl::Status room = check_room(name); !room.ok()) return room;  // before the files are installed
+  }
   const std::optional<Found> before = read_model(name);
   std::vector<int64_t> numbers;
   for (const auto& [number, files] : before ? before->versions : std::map<int64_t, std::string>()) {

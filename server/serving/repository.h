@@ -157,7 +157,9 @@ class ModelRepository {
   Model& model_of(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Null if the model was loaded, unloaded or removed by a call meanwhile.
   Model* current(const std::string& name, uint64_t generation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Marks a model as wanted, with another configuration or none. RESOURCE_EXHAUSTED if there are kMaxModels.
+  // RESOURCE_EXHAUSTED if there are kMaxModels others.
+  absl::Status check_room(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Marks a model as wanted, with another configuration or none. Fails as check_room().
   absl::Status want(const std::string& name, std::optional<inference::ModelConfig> override)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether any version of the model serves.
@@ -180,6 +182,7 @@ class ModelRepository {
   bool has_read_ ABSL_GUARDED_BY(mutex_) = false;  // the folder, once
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  const std::shared_ptr<CancelWatch> watch_;  // of loads, and of the runs of all versions
   ModelLoads loads_;
   std::thread thread_;
 };

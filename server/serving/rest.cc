@@ -171,10 +171,7 @@ RestResponse answer_repository(InferenceServer& server, const Principal& caller,
   if (is_load) {
     inference::RepositoryModelLoadRequest wire;
     set(&wire);
-    require_ok(server.load(caller, wire, [&] {
-      return !(request.is_cancelled && request.is_cancelled()) &&
-             server.caller({request.authorization}, rest_right(request.path)).ok();
-    }));
+    require_ok(server.load(caller, wire, [&] { return !request.is_cancelled || !request.is_cancelled(); }));
   } else {
     inference::RepositoryModelUnloadRequest wire;
     set(&wire);

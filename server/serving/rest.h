@@ -25,10 +25,10 @@ struct RestRequest {
   absl::string_view body;
   ContentCoding coding = ContentCoding::kIdentity;   // of the body; kUnknown only without one
   ContentCoding accepts = ContentCoding::kIdentity;  // for the response
-  Inflight* contents = nullptr;  // counts the body, if it was decompressed, until answer_infer() does
-  bool is_local = false;         // the caller is on this host
-  std::string address;           // the caller's, as address_of() has it
-  std::function<bool()> is_cancelled;
+  Inflight* contents = nullptr;        // counts the body, if it was decompressed, until answer_infer() does
+  bool is_local = false;               // the caller is on this host
+  std::string address;                 // the caller's, as address_of() has it
+  std::function<bool()> is_cancelled;  // as InferRequest has it
 };
 
 struct RestResponse {

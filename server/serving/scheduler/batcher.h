@@ -51,7 +51,8 @@ class Batcher {
     size_t level = 0;                                       // below Options::levels
     Clock::time_point give_up = Clock::time_point::max();   // fails if it still waits then
     Clock::time_point deadline = Clock::time_point::max();  // the same, also if Options::delays
-    std::function<bool()> is_cancelled;  // called every 50 ms while it waits, on its own thread; may be empty
+    // Whether its caller has gone. Called every 50 ms by one thread at a time; may be empty.
+    std::function<bool()> is_cancelled;
     // Set by `execute`.
     absl::Status status;
     // Set by run().

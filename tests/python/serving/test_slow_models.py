@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
+import time
 import urllib.request
+from pathlib import Path
 
+import numpy as np
 import pytest
+import tritonclient.grpc as grpcclient
+from tritonclient.utils import InferenceServerException
 
 from tests.conftest import IN_PROCESS, client_environment, eventually
 from tests.python.distributed.ranks import free_port
@@ -63,6 +70,16 @@ class Models(Engine):
                 return answer.status == 200
         except OSError:
             return False
+
+    def load(self) -> float:
+        """Processors that the engine uses now."""
+        def seconds() -> float:
+            fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+        before = seconds()
+        time.sleep(0.5)
+        return (seconds() - before) / 0.5
 
     def loads(self) -> list[dict]:
         return [each for each in self.records("model.load") if each["reason"].startswith("aaa/")]
@@ -164,3 +181,47 @@ def test_the_time_limit(tmp_path):
     assert client.wait(120) != 0 and "within 1 s (--model-load-timeout)" in client.stderr.read()
     assert not list(engine.models.iterdir())
     engine.stop()
+
+
+# Minutes of products; not warmed up, because its sizes are dynamic.
+LONG = """
+    import teletensor as torch
+    def slow(x):
+        for _ in range(4000):
+            x = x @ x
+        return x
+    n = torch.export.Dim("n", max=2000)
+    torch.serve(slow, "long", torch.ones(4, 4), dynamic_batch=False, dynamic_shapes=({0: n, 1: n},))
+"""
+
+
+@pytest.mark.parametrize("way", ["killed", "late", "closed", "revoked"])
+def test_a_run_ends_with_its_caller(engine, way):
+    engine.run("alice", LONG)
+    x = np.zeros((1500, 1500), "float32")
+    if way == "closed":
+        body = json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [1500, 1500], "data": x.ravel().tolist()}]}).encode()
+        host, port = engine.http.split(":")
+        caller = socket.create_connection((host, int(port)))
+        caller.sendall((f"POST /v2/models/long/infer HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {engine.tokens['alice']}\r\n"
+                        f"Content-Length: {len(body)}\r\n\r\n").encode() + body)  # fmt: skip
+    elif way == "late":
+        caller = grpcclient.InferenceServerClient(engine.address)
+        inputs = [grpcclient.InferInput("x", x.shape, "FP32")]
+        inputs[0].set_data_from_numpy(x)
+        late = pytest.raises(InferenceServerException, match="Deadline Exceeded")
+        with late:
+            caller.infer("long", inputs, client_timeout=3, headers={"authorization": f"Bearer {engine.tokens['alice']}"})
+    else:
+        caller = engine.client("alice", "import teletensor as torch; torch.models('long')(torch.zeros(1500, 1500)).sum().item()")
+    if way != "late":
+        eventually(lambda: engine.load() > 0.5, 60)
+    if way == "killed":
+        caller.kill()
+    elif way == "closed":
+        caller.close()
+    elif way == "revoked":
+        user(engine.file, "revoke", "alice")
+    eventually(lambda: engine.load() < 0.2, 20)
+    if way == "revoked":
+        assert caller.wait(60) != 0
