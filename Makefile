@@ -166,10 +166,11 @@ format: ## Format C++ and Python
 	@git ls-files '*.cc' '*.h' '*.cu' | xargs clang-format -i
 	@$(PYTHON) -m pip install --quiet ruff && $(PYTHON) -m ruff format python tests benchmarks examples engine/codegen
 
-lint: setup ## Check locks with clang's thread-safety analysis, C++ with clang-tidy, Python with ruff
+lint: setup ## Check locks with clang's thread-safety analysis, C++ with clang-tidy, Python with ruff, and the lines of each folder
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check ruff clang-tidy==23.1.4
 	@$(PYTHON) deploy/build.py release tt_generated tt_proto  # the headers that the sources include
 	@$(PYTHON) deploy/lint.py
+	@$(PYTHON) deploy/check_size.py
 
 docs: ## Build the documentation site, also for reading without a network: build/site/index.html
 	@deploy/docs/build.sh
