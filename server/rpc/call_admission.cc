@@ -19,25 +19,27 @@ struct Quota {
   const char* what;
   size_t all;
   size_t of_part;  // 0: no limit but that of the holder
+  bool is_short;   // requests arrive in one piece: calls give way to those of their own holder, too
 };
 
 // Indexed by CallAdmission::Kind. A part is a session for streams, transfers and requests, otherwise an address. A
 // session has one current stream. Older streams may still exist: one that executes a frame, and those that end at this
 // moment.
 constexpr Quota kQuotas[CallAdmission::kKinds] = {
-    {"Hello calls", 64, 0},
-    {"streams", 1100, 8},
-    {"transfers", 640, 128},
-    {"requests", 64, 16},
-    {"inference calls", 512, 0},
-    {"Admin calls", 64, 0},
-    {"reflection calls and probes", 16, 4},
+    {"Hello calls", 64, 0, true},
+    {"streams", 1100, 8, true},
+    {"transfers", 640, 128, false},
+    {"requests", 64, 16, true},
+    {"inference calls", 512, 0, false},
+    {"Admin calls", 64, 0, true},
+    {"reflection calls and probes", 16, 4, true},
 };
 // Threads for calls that are refused when their metadata arrives: 64 calls on each of the 8 connections without a token
 // that one address may have (acceptor.cc, listener.cc), and 64 more.
 constexpr int kSpareThreads = 8 * 64 + 64;
-constexpr char kGaveWay[] =
-    "the call gave way to another one, because its request was incomplete or its answer not read; try again later";
+constexpr char kGaveWay[] = "the call gave way to another one, because its request was incomplete; try again later";
+constexpr char kNoRequest[] = "the request, or the end of its stream, did not arrive within the deadline";
+constexpr char kNotRead[] = "the response was not read within the deadline";
 
 size_t calls_of(const absl::flat_hash_map<std::string, size_t>& counts, const std::string& key) {
   const auto found = counts.find(key);
@@ -65,12 +67,12 @@ CallAdmission::Slot::~Slot() {
 }
 
 // The reference keeps the call valid as long as it may be cancelled, even after gRPC has released it.
-CallAdmission::Deadline::Deadline(CallAdmission& admission, grpc_call* call, std::chrono::milliseconds timeout,
-                                  const char* message, Slot* slot)
-    : admission_(admission), call_(call), message_(message), slot_(slot) {
+CallAdmission::Deadline::Deadline(CallAdmission& admission, grpc_call* call, Awaited awaited,
+                                  std::chrono::milliseconds timeout, Slot* slot)
+    : admission_(admission), call_(call), awaited_(awaited), slot_(slot) {
   grpc_call_ref(call_);
   MutexLock lock(admission_.mutex_);
-  position_ = admission_.deadlines_.emplace(Clock::now() + timeout, this);
+  position_ = admission_.deadlines_.emplace(since_ + timeout, this);
   // Most calls end long before their deadlines: the watching thread is not woken for each.
   if (position_->first < admission_.watched_until_) admission_.changed_.notify_all();
 }
@@ -121,26 +123,29 @@ absl::Status CallAdmission::check_room(Kind kind, const Holder& holder, bool* is
   return own == 0 ? refusal("the engine", held.all) : refusal(holder.name, own);
 }
 
-// Cancels the oldest call that waits for its peer, of the holder that has most calls, if that is the new call's holder
-// or one that has more; with `in_part` one of the same part. Operators' calls give way to those of operators only.
+// Cancels the oldest call that waits for its peer, of the holder that has most calls, if that has more than the new
+// call's holder or, for short requests, is the same; with `in_part` one of the same part. Operators' calls give way to
+// those of operators only.
 bool CallAdmission::make_room(Kind kind, const Holder& holder, bool in_part) {
   const auto& by_name = count(kind).by_name;
   const size_t own = calls_of(by_name, holder.name);
+  const auto sending = Clock::now() - kSending;
   Deadline* chosen = nullptr;
   size_t most = 0;
   for (const auto& [time, each] : deadlines_) {
     if (each->slot_ == nullptr || each->slot_->kind_ != kind) continue;
+    if (each->awaited_ == Awaited::kAnswer && each->since_ > sending) continue;
     const Holder& other = each->slot_->holder_;
     if ((other.is_operator && !holder.is_operator) || (in_part && other.part != holder.part)) continue;
     const size_t calls = calls_of(by_name, other.name);
-    if (calls <= most || (calls <= own && other.name != holder.name)) continue;
+    if (calls <= most || (calls <= own && !(other.name == holder.name && quota(kind).is_short))) continue;
     chosen = each;
     most = calls;
   }
   if (chosen == nullptr) return false;
   release(*chosen->slot_);
   chosen->slot_->admission_ = nullptr;
-  cancel(*chosen, GRPC_STATUS_UNAVAILABLE, kGaveWay);
+  cancel(*chosen, true);
   return true;
 }
 
@@ -170,11 +175,17 @@ void CallAdmission::release(const Slot& slot) {
   released_.notify_all();
 }
 
-void CallAdmission::cancel(Deadline& deadline, grpc_status_code code, const char* message) {
+void CallAdmission::cancel(Deadline& deadline, bool gives_way) {
   deadline.admission_.mutex_.assume_held();  // is this object's mutex_
   deadlines_.erase(deadline.position_);
   deadline.pending_ = false;
-  grpc_call_cancel_with_status(deadline.call_, code, message, nullptr);
+  const bool has_run = deadline.awaited_ == Awaited::kAnswer;
+  const bool is_repeated = gives_way && !has_run;
+  grpc_call_cancel_with_status(deadline.call_, is_repeated ? GRPC_STATUS_UNAVAILABLE : GRPC_STATUS_DEADLINE_EXCEEDED,
+                               is_repeated ? kGaveWay
+                               : has_run   ? kNotRead
+                                           : kNoRequest,
+                               nullptr);
 }
 
 void CallAdmission::wait_until_idle(std::chrono::milliseconds timeout) {
@@ -205,8 +216,7 @@ void CallAdmission::watch() {
     } else if (Clock::now() < watched_until_) {
       changed_.wait_until(mutex_, watched_until_);
     } else {
-      Deadline& deadline = *deadlines_.begin()->second;
-      cancel(deadline, GRPC_STATUS_DEADLINE_EXCEEDED, deadline.message_);
+      cancel(*deadlines_.begin()->second, false);
     }
   }
 }

@@ -4,8 +4,9 @@
 // that one kind cannot starve another, and each quota among the principals (server/session/place_share.h), with places
 // for operators and for principals that have no call. A call that waits for its peer, because its request is incomplete
 // or its answer unread, gives way to a new call that finds no place: first the oldest one of the principal that has
-// most calls of the kind. Only calls with a valid token or session key are admitted, so other calls occupy a thread
-// only until they are refused. Thread-safe; one thread watches the deadlines. Must outlive every call.
+// most calls of the kind. It does not give way to a call of its own principal if requests of the kind may be large:
+// slow uploads would restart each other. Only calls with a valid token or session key are admitted, so other calls
+// occupy a thread only until they are refused. Thread-safe; one thread watches the deadlines. Must outlive every call.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -71,14 +72,18 @@ class CallAdmission {
     Holder holder_;
   };
 
-  // Cancels `call` with DEADLINE_EXCEEDED and a message, a literal, after `timeout`, unless the Deadline is destroyed
-  // first. With a slot, which must be neither moved nor destroyed before, the call waits for its peer: it may give way
-  // to another call, and is then cancelled with UNAVAILABLE.
+  // What a call waits for: that its peer sends the request, or reads the answer.
+  enum class Awaited : uint8_t { kRequest, kAnswer };
+  // An answer that waits for less time may be on its way: its call does not give way.
+  static constexpr std::chrono::milliseconds kSending{100};
+
+  // Cancels `call` with DEADLINE_EXCEEDED after `timeout`, unless the Deadline is destroyed first. With a slot, which
+  // must be neither moved nor destroyed before, the call may give way to another call. If its request was incomplete,
+  // it then ends with UNAVAILABLE, and clients repeat it, otherwise with DEADLINE_EXCEEDED.
   class Deadline {
    public:
-    static constexpr char kLate[] = "the request did not arrive, or a response was not read, within the deadline";
-    Deadline(CallAdmission& admission, grpc_call* call, std::chrono::milliseconds timeout = kRequestTimeout,
-             const char* message = kLate, Slot* slot = nullptr);
+    Deadline(CallAdmission& admission, grpc_call* call, Awaited awaited, std::chrono::milliseconds timeout,
+             Slot* slot = nullptr);
     ~Deadline();
     Deadline(const Deadline&) = delete;
     Deadline& operator=(const Deadline&) = delete;
@@ -87,7 +92,8 @@ class CallAdmission {
     friend class CallAdmission;
     CallAdmission& admission_;
     grpc_call* const call_;
-    const char* const message_;
+    const Awaited awaited_;
+    const Clock::time_point since_ = Clock::now();
     Slot* const slot_;
     bool pending_ ABSL_GUARDED_BY(admission_.mutex_) = true;
     // Valid while pending_.
@@ -126,7 +132,7 @@ class CallAdmission {
   Count& count(Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return counts_[static_cast<size_t>(kind)]; }
   absl::Status check_room(Kind kind, const Holder& holder, bool* is_part) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool make_room(Kind kind, const Holder& holder, bool in_part) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void cancel(Deadline& deadline, grpc_status_code code, const char* message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void cancel(Deadline& deadline, bool gives_way) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void release(const Slot& slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void watch();
 

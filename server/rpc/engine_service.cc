@@ -31,7 +31,7 @@ constexpr int kHello = 0, kSession = 1, kDownload = 3, kCancel = 4, kPersist = 5
 absl::Status session_ended() { return absl::NotFoundError("the session has ended"); }
 
 CallAdmission::Holder holder_of(const Session& session) {
-  return {session.principal(), /*is_operator=*/false, absl::StrCat("session ", session.id())};
+  return {session.principal(), session.role() == Role::kOperator, absl::StrCat("session ", session.id())};
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ class Http2Meter {
   static constexpr uint64_t kBlockBytes = 32 << 10, kBlockFrames = 8;
   // Frames that cost the engine work, as bursts and as rates per second. A client sends at most a few of them per call
   // or per megabyte.
-  static constexpr double kResets = 2'000, kResetsPerSecond = 200;        // RST_STREAM
+  static constexpr double kResets = 2'000, kResetsPerSecond = 1'000;      // RST_STREAM
   static constexpr double kAnswered = 5'000, kAnsweredPerSecond = 5'000;  // SETTINGS and PING, without ACK
   // Frames without a call's data: WINDOW_UPDATE, acknowledgements, PRIORITY, unknown types, empty DATA frames.
   static constexpr double kOthers = 200'000, kOthersPerSecond = 50'000;

@@ -36,8 +36,7 @@ class HealthCheckReactor final : public grpc::ServerGenericBidiReactor {
 class HealthWatchReactor final : public grpc::ServerGenericBidiReactor {
  public:
   HealthWatchReactor(CallAdmission& admission, grpc_call* call)
-      : deadline_(std::in_place, admission, call, CallAdmission::kRequestTimeout,
-                  "expected the end of the client's stream after the request of a health watch") {
+      : deadline_(std::in_place, admission, call, CallAdmission::Awaited::kRequest, CallAdmission::kRequestTimeout) {
     StartWrite(&answer_);
     StartRead(&request_);
   }

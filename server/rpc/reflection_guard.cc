@@ -44,7 +44,7 @@ class ReflectionInterceptor final : public grpc::experimental::Interceptor {
       return;
     }
     slot_.emplace(*std::move(slot));
-    deadline_.emplace(admission_, context_.c_call(), kTimeout, CallAdmission::Deadline::kLate, &*slot_);
+    deadline_.emplace(admission_, context_.c_call(), CallAdmission::Awaited::kRequest, kTimeout, &*slot_);
   }
 
   grpc::ServerContext& context_;

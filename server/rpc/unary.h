@@ -37,8 +37,8 @@ absl::Status read_request(CallAdmission& admission, grpc::ServerContext& context
                           Stream* stream, Request* request) {
   bool arrived = false;
   {
-    using Deadline = CallAdmission::Deadline;
-    const Deadline deadline(admission, context.c_call(), CallAdmission::kRequestTimeout, Deadline::kLate, slot);
+    const CallAdmission::Deadline deadline(admission, context.c_call(), CallAdmission::Awaited::kRequest,
+                                           CallAdmission::kRequestTimeout, slot);
     arrived = stream->Read(request);
   }
   if (!arrived || !slot->is_held()) return absl::InvalidArgumentError("the call ended before its request");
@@ -78,6 +78,7 @@ class UnaryHandler final : public grpc::internal::MethodHandler {
  private:
   using Stream = grpc::ServerUnaryStreamer<grpc::ByteBuffer, Reply>;
   using Deadline = CallAdmission::Deadline;
+  using Awaited = CallAdmission::Awaited;
   struct Call {
     std::optional<CallAdmission::Slot> slot;
     std::optional<CallAdmission::Deadline> sending;
@@ -93,7 +94,7 @@ class UnaryHandler final : public grpc::internal::MethodHandler {
     grpc::ByteBuffer request;
     absl::Status status;
     {
-      const Deadline deadline(admission_, context->c_call(), limits_.timeout, Deadline::kLate, &*call->slot);
+      const Deadline deadline(admission_, context->c_call(), Awaited::kRequest, limits_.timeout, &*call->slot);
       if (!stream->Read(&request)) status = absl::InvalidArgumentError("the call ended before its request");
     }
     if (!call->slot->is_held()) status = absl::UnavailableError("the call gave way to another one; try again later");
@@ -107,9 +108,8 @@ class UnaryHandler final : public grpc::internal::MethodHandler {
     grpc::Status result = run_(context, &request, &reply);
     // Sent together with the status: one packet, one system call, and one wake-up of the client.
     if (result.ok()) stream->Write(reply, grpc::WriteOptions().set_last_message());
-    call->sending.emplace(admission_, context->c_call(),
-                          CallAdmission::time_to_send(limits_.send_timeout, bytes_of(reply)), Deadline::kLate,
-                          &*call->slot);
+    call->sending.emplace(admission_, context->c_call(), Awaited::kAnswer,
+                          CallAdmission::time_to_send(limits_.send_timeout, bytes_of(reply)), &*call->slot);
     return result;
   }
 

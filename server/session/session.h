@@ -159,6 +159,7 @@ class Session {
   // Describes a source line: "train.py:12 in step".
   std::string describe_site(uint32_t site) const { return sites_->describe(site); }
   const std::string& principal() const { return options_.principal; }
+  Role role() const { return options_.role; }
   // Counts what sessions do; null: nobody reads it.
   FrameTimes* times() const { return options_.frame_times.get(); }
   // Whether a frame is being executed.

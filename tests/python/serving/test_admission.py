@@ -50,7 +50,8 @@ def test_unfinished_calls_give_way(engine, method, count):
             assert peer.status().sessions is not None
         finally:
             peer.close()
-        assert infer(engine, name, "small", x=ones).tolist() == [2, 2]
+        if name != "hostile":  # its own calls do not give way if their requests may be large
+            assert infer(engine, name, "small", x=ones).tolist() == [2, 2]
     held.close()
 
 

@@ -271,7 +271,7 @@ def test_small_answers_that_are_not_read_keep_slots_for_seconds(tmp_path):
         )  # fmt: skip
         assert session.stdout == "2.0\n", session.stderr
         codes = {dict(each.headers).get("grpc-status") for each in probes.events(1) if isinstance(each, h2_events.TrailersReceived)}
-        assert "14" in codes and codes <= {"4", "14"}  # gave way, or reached the deadline
+        assert codes == {"4"}  # one gave way, and is not repeated: it has run
     finally:
         engine.stop()
 
@@ -355,7 +355,7 @@ def test_a_watch_that_does_not_end_its_stream_is_told_so(tmp_path):
         peer = Peer(engine, None, 65_535)
         peer.call("/grpc.health.v1.Health/Watch", b"", end=False)
         trailers = [dict(each.headers) for each in peer.events(8) if isinstance(each, h2_events.TrailersReceived)]
-        assert trailers[0]["grpc-status"] == "4" and "expected the end of the client's stream" in trailers[0]["grpc-message"]
+        assert trailers[0]["grpc-status"] == "4" and "the end of its stream" in trailers[0]["grpc-message"]
     finally:
         engine.stop()
 
