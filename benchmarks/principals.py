@@ -1,14 +1,17 @@
 """Calls of 63 principals while another one holds every place that it can, compared with the same calls alone.
 
-Usage: ``python -m benchmarks.principals [--rounds 2]``. The holder opens sessions until it is refused, and renews
-unfinished calls of Hello, Status and ModelInfer. Each of the others opens a session, reads the status and infers, without
-repetitions. Prints the share of calls that succeed, and their times in milliseconds.
+Usage: ``python -m benchmarks.principals [--rounds 2]``. The holder opens sessions until it is refused, renews unfinished
+calls of Hello, Status and ModelInfer, and publishes models whose warm-up takes minutes. Each of the others opens a session,
+reads the status and infers, without repetitions, and some publish a model. Prints the share of calls that succeed, and their
+times in milliseconds.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -19,10 +22,20 @@ import numpy as np
 
 from tests.adversary.attacks import UNFINISHED
 from tests.adversary.wire import Peer, UnfinishedCalls
+from tests.conftest import client_environment
+from tests.python.serving.test_slow_models import SLOW
 from tests.python.serving.test_unread_answers import infer, serve
 from tests.python.session.test_principals import user
 
-PRINCIPALS = 64
+PRINCIPALS, PUBLISHERS = 64, 8
+PUBLISH = """
+import time
+import teletensor as torch
+torch.ones(1).item()
+began = time.perf_counter()
+torch.serve(lambda x: x + 1, "NAME", torch.ones(2))
+print(time.perf_counter() - began)
+"""
 
 
 def hold_calls(engine, stopped: threading.Event) -> None:
@@ -36,9 +49,22 @@ def hold_calls(engine, stopped: threading.Event) -> None:
         held.close()
 
 
+def client(engine, name: str, program: str) -> subprocess.Popen:
+    """A process of a principal."""
+    environment = client_environment(TELETENSOR_ADDRESS=engine.address, TELETENSOR_TOKEN=engine.tokens[name])
+    return subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def publish(engine, name: str, model: str) -> float | None:
+    """The seconds in which a principal publishes a model; None: it failed."""
+    process = client(engine, name, PUBLISH.replace("NAME", model))
+    text = process.communicate()[0]
+    return float(text) if process.returncode == 0 else None
+
+
 def measure(engine, names: list[str], rounds: int) -> dict[str, list[float | None]]:
     """The seconds of each call; None: it failed."""
-    times: dict[str, list[float | None]] = {"session": [], "status": [], "inference": []}
+    times: dict[str, list[float | None]] = {"session": [], "status": [], "inference": [], "publish": []}
     ones = np.ones(2, "float32")
     for _ in range(rounds):
         for name in names:
@@ -53,6 +79,7 @@ def measure(engine, names: list[str], rounds: int) -> dict[str, list[float | Non
                     times[what].append(None)
             peer.close()
             time.sleep(0.02)
+        times["publish"] += [publish(engine, name, f"of-{name}") for name in names[:PUBLISHERS]]
     return times
 
 
@@ -73,9 +100,12 @@ def main() -> None:
                 hostile.hello(client="hostile")
         holder = threading.Thread(target=hold_calls, args=(engine, stopped))
         holder.start()
-        time.sleep(1)
+        slow = [client(engine, "hostile", SLOW.replace('"aaa"', f'"slow{i}"')) for i in range(5)]
+        time.sleep(10)  # until they warm up
         beside = measure(engine, names, rounds)
         stopped.set()
+        for process in slow:
+            process.kill()
         holder.join()
         hostile.close()
         engine.stop()
