@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
-from .._C import Tensor
+from .._C import LinAlgError, Tensor
 from . import _results as results
 from ._factors import qr, solve_triangular
 
@@ -119,6 +119,9 @@ def lstsq(A: Tensor, b: Tensor, rcond=None, *, driver: str | None = None) -> res
     As in PyTorch, every driver except gelsy (the default) returns residuals if A has more rows than columns. Every
     driver except gels returns the rank; gelsd and gelss return singular values. Unlike in PyTorch, residuals are also
     returned for matrices of less than full rank.
+
+    Raises:
+        LinAlgError: the driver is gels, and a matrix other than zero does not have full rank.
     """
     driver = driver or "gelsy"
     if driver not in ("gels", "gelsy", "gelsd", "gelss"):
@@ -151,8 +154,18 @@ def lstsq(A: Tensor, b: Tensor, rcond=None, *, driver: str | None = None) -> res
 
 
 def _full_rank_solution(A: Tensor, B: Tensor) -> Tensor:
-    if A.shape[-2] >= A.shape[-1]:
-        Q, R = qr(A)
-        return solve_triangular(R, Q.mH @ B, upper=True)
-    Q, R = qr(A.mH)
-    return Q @ solve_triangular(R.mH, B, upper=False)
+    """The solution by QR; zero for a matrix of zeros, as LAPACK's gels.
+
+    Raises:
+        LinAlgError: another matrix does not have full rank.
+    """
+    m, n = A.shape[-2:]
+    is_tall, is_zero = m >= n, (A.detach() == 0).all(-1).all(-1)[..., None, None]
+    A = _torch.where(is_zero, _torch.eye(m, n, dtype=A.dtype, device=A.device), A)
+    Q, R = qr(A if is_tall else A.mH)
+    if bool((R.detach().diagonal(0, -2, -1) == 0).any()):
+        raise LinAlgError(
+            "torch.linalg.lstsq: The least squares solution could not be computed because the input matrix does not have full rank"
+        )
+    solution = solve_triangular(R, Q.mH @ B, upper=True) if is_tall else Q @ solve_triangular(R.mH, B, upper=False)
+    return _torch.where(is_zero, 0, solution)

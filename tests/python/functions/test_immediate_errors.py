@@ -6,6 +6,7 @@ import pytest
 
 SINGULAR = [[1.0, 2.0], [2.0, 4.0]]
 INDEFINITE = [[1.0, 2.0], [2.0, 1.0]]
+COLUMN = [[1.0, 0.0], [1.0, 0.0]]
 NAN = [[float("nan"), 1.0], [1.0, 2.0]]
 
 RAISING = {
@@ -24,6 +25,7 @@ RAISING = {
     "batched linalg.cholesky": (lambda t, a: t.linalg.cholesky(t.stack([t.eye(2), a])), INDEFINITE),
     "linalg.cholesky_ex(check_errors)": (lambda t, a: t.linalg.cholesky_ex(a, check_errors=True), INDEFINITE),
     "linalg.ldl_factor": (lambda t, a: t.linalg.ldl_factor_ex(t.zeros_like(a), check_errors=True), SINGULAR),
+    "linalg.lstsq(gels)": (lambda t, a: t.linalg.lstsq(a, t.ones(2, 1), driver="gels"), COLUMN),
     "linalg.eigh": (lambda t, a: t.linalg.eigh(a), NAN),
     "linalg.eigvalsh": (lambda t, a: t.linalg.eigvalsh(a), NAN),
     "linalg.eig": (lambda t, a: t.linalg.eig(a), NAN),
@@ -89,3 +91,19 @@ def test_captures_do_not_wait(torch):
     with pytest.raises(RuntimeError, match="singular"):
         compiled(torch.tensor(SINGULAR)).tolist()
     assert torch.linalg.cholesky(torch.empty(2, 2, device="meta")).shape == (2, 2)
+
+
+def test_waits_are_reported(torch):
+    torch.linalg.cholesky(torch.eye(3))
+    torch.linalg.cholesky_ex(torch.eye(3))
+    lines = [line for line in torch.sync_report().splitlines() if "test_waits_are_reported" in line]
+    assert len(lines) == 1 and " 1 x " in lines[0] and " read " in lines[0]
+
+
+def test_gels_of_zeros(torch):
+    """LAPACK's gels returns zero for a matrix of zeros, beside solutions of the others."""
+    x = torch.stack([torch.zeros(2, 2), torch.eye(2)]).requires_grad_()
+    solution = torch.linalg.lstsq(x, torch.ones(2, 2, 1), driver="gels").solution
+    assert solution.flatten().tolist() == [0, 0, 1, 1]
+    solution.sum().backward()
+    assert x.grad[0].tolist() == [[0, 0], [0, 0]] and x.grad[1].tolist() == [[-1, -1], [-1, -1]]
