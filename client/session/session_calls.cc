@@ -78,6 +78,14 @@ static void keep_tensors(Args args, Tensors* kept) {
   }
 }
 
+// The operands of a call that waits for its error, because of its operator or the thread, else nothing.
+static std::optional<Tensors> awaited_operands(bool waits, Args args) {
+  if (!waits && !waits_for_errors()) return std::nullopt;
+  std::optional<Tensors> operands(std::in_place);
+  keep_tensors(args, &*operands);
+  return operands;
+}
+
 // Names the results, or lists the tensors that receive them.
 static void encode_results(Link::Appending& appending, absl::Span<const Tensor> into, Tensors& results,
                            v1::Instruction* instruction) {
@@ -352,6 +360,7 @@ Tensors Session::call_in_turn(const Op& op, Args args, const CallOptions& option
   const bool waits_for_sizes = op.is_dynamic && !writes;
   const bool waits = op.waits_for_status(args) && inference.backend != DeviceType::kMeta;
   if ((waits_for_sizes && op.num_outputs != 0) || waits) impl_->check_wait(options.site);
+  const std::optional<Tensors> awaited = awaited_operands(waits, args);
   Tensors kept;
   std::optional<SavedCall> saved;
   if (options.saved != nullptr && grad && requires_grad) [[unlikely]]
@@ -368,8 +377,8 @@ Tensors Session::call_in_turn(const Op& op, Args args, const CallOptions& option
     count_data_writes(op, args, options);
   }
   if (waits_for_sizes) impl_->wait_for_sizes(results, options.site);
-  if (waits) [[unlikely]]
-    impl_->wait_for_status(results, options.site);
+  if (awaited) [[unlikely]]
+    impl_->wait_for_status(results.empty() ? *awaited : results, options.site);
   if (grad) impl_->record_call(*this, op, args, results, options, saving);
   return results;
 }
@@ -380,8 +389,11 @@ Tensors Session::call_with_metas(const Op& op, Args args, absl::Span<const Tenso
   impl_->operators.require(op, args);
   if (ProgramTrace* trace = ProgramTrace::of(*this)) [[unlikely]]
     return trace->call_with_metas(op, args, options);
+  const std::optional<Tensors> awaited = awaited_operands(false, args);
   Tensors results = make_results(metas, options), kept;
   impl_->queue(this, op, args, results, options, &kept);
+  if (awaited) [[unlikely]]
+    impl_->wait_for_status(results.empty() ? *awaited : results, options.site);
   return results;
 }
 
@@ -408,10 +420,13 @@ Tensors Session::call_recorded(const Op& op, Args args, Args recorded, absl::Spa
     saved = SavedCall::begin_call(*options.saved, op, args, absl::MakeConstSpan(results));
   if (saved) saved->require(impl_->operators);
   if (saved && saved->is_stored()) impl_->check_wait(options.site);
+  const std::optional<Tensors> awaited = awaited_operands(false, args);
   impl_->queue(this, op, args, results, options, &kept, saved ? &*saved : nullptr);
   if (saved) saved->end_call(op, absl::MakeConstSpan(results));
   bump_written(op, args);
   count_data_writes(op, args, options);
+  if (awaited) [[unlikely]]
+    impl_->wait_for_status(results.empty() ? *awaited : results, options.site);
   if (!grad) return results;
   Ref<GraphNode> node = record(op, recorded, absl::MakeConstSpan(results), /*into=*/false);
   if (node) track_data(args);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/inlined_vector.h"
 #include "client/connection/interruption.h"
 #include "client/session/encode.h"
@@ -29,10 +30,12 @@ void Session::Impl::wait_for_sizes(Tensors& results, uint32_t site) {
 }
 
 // The description of a value on the CPU is known when it has been computed, that of a value on a GPU before.
-void Session::Impl::wait_for_status(const Tensors& results, uint32_t site) {
+void Session::Impl::wait_for_status(const Tensors& tensors, uint32_t site) {
+  const auto smallest =
+      absl::c_min_element(tensors, [](const Tensor& a, const Tensor& b) { return byte_size(*a) < byte_size(*b); });
+  if (smallest == tensors.end() || (*smallest)->device.type == DeviceType::kMeta) return;
   Waiting waiting(*this, site);
-  const Handle& result = **std::min_element(
-      results.begin(), results.end(), [](const Tensor& a, const Tensor& b) { return byte_size(*a) < byte_size(*b); });
+  const Handle& result = **smallest;
   if (result.device.type != DeviceType::kCPU) {
     read_inline(result, byte_size(result));
     return;

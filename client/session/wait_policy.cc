@@ -13,6 +13,8 @@ namespace {
 
 std::atomic<WaitPolicy> of_process{WaitPolicy::kAllow};
 thread_local WaitPolicy of_thread = WaitPolicy::kAllow;
+std::atomic<int> error_waits{0};
+thread_local int error_waits_of_thread = 0;
 
 WaitPolicy policy_now() { return std::max(of_process.load(std::memory_order_relaxed), of_thread); }
 
@@ -21,6 +23,10 @@ WaitPolicy policy_now() { return std::max(of_process.load(std::memory_order_rela
 WaitPolicy set_wait_policy(WaitPolicy policy) { return of_process.exchange(policy); }
 WaitPolicy wait_policy() { return of_process.load(); }
 WaitPolicy set_thread_wait_policy(WaitPolicy policy) { return std::exchange(of_thread, policy); }
+
+void add_error_waits(int count) { error_waits.fetch_add(count); }
+void add_thread_error_waits(int count) { error_waits_of_thread += count; }
+bool waits_for_errors() { return error_waits.load(std::memory_order_relaxed) + error_waits_of_thread > 0; }
 
 bool restricts_waits() { return policy_now() != WaitPolicy::kAllow; }
 

@@ -1,6 +1,8 @@
-// WaitPolicy: what a call does that would wait for a value, a size that depends on data, or an upload.
+// WaitPolicy: what a call does that would wait for a value, a size that depends on data, or an upload; and whether
+// calls wait for their errors.
 //
-// Waits for the engine to catch up with queued calls are not concerned, nor is Session::synchronize().
+// The policy does not concern waits for the engine to catch up with queued calls, those for errors, and
+// Session::synchronize().
 #pragma once
 
 #include <cstdint>
@@ -15,6 +17,12 @@ WaitPolicy set_wait_policy(WaitPolicy policy);
 WaitPolicy wait_policy();
 // Sets the policy of the calling thread, and returns the earlier one. The stricter of the two policies applies.
 WaitPolicy set_thread_wait_policy(WaitPolicy policy);
+
+// Makes every call of all threads, or of the calling thread, wait until it is known whether it has failed: `count` is
+// added to the number of reasons to do so.
+void add_error_waits(int count);
+void add_thread_error_waits(int count);
+bool waits_for_errors();
 
 // Whether the policy is other than kAllow for the calling thread.
 bool restricts_waits();

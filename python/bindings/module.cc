@@ -292,6 +292,9 @@ void bind_wait_policy(py::module_& m) {
       "set_thread_wait_policy",
       [](int policy) { return static_cast<int>(client::set_thread_wait_policy(parse_wait_policy(policy))); },
       "Sets the policy of this thread and returns the earlier one; the stricter one applies.");
+  m.def("add_error_waits", &client::add_error_waits,
+        "Adds to the number of reasons why calls of all threads wait until it is known whether they have failed.");
+  m.def("add_thread_error_waits", &client::add_thread_error_waits, "The same for calls of this thread.");
 }
 
 void bind_modes(py::module_& m) {

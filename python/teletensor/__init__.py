@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from . import _C
 from ._absent_autocast import absent_autocast as _absent_autocast
 from ._C import OutOfMemoryError, Size, Tensor, device, dtype
-from ._connection import connect, connect_all, connection, disconnect, no_sync, sync_report, synchronize
+from ._connection import connect, connect_all, connection, disconnect, immediate_errors, no_sync, sync_report, synchronize
 from ._version import __version__
 
 # dtypes and their aliases

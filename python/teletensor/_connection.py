@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -330,6 +331,25 @@ class no_sync(contextlib.ContextDecorator):  # noqa: N801 - named as no_grad
 
     def __exit__(self, *exception) -> None:
         _C.set_thread_wait_policy(self._before.pop())
+
+
+class immediate_errors(contextlib.ContextDecorator):  # noqa: N801 - named as no_grad
+    """Makes every call of this thread wait until it is known whether it has failed, and raise its error.
+
+    A context manager and a decorator, for the search for an error. Each call takes a round trip. The environment variable
+    TELETENSOR_LAUNCH_BLOCKING=1, or CUDA_LAUNCH_BLOCKING=1, does this for all threads of a program.
+    """
+
+    def __enter__(self) -> immediate_errors:
+        _C.add_thread_error_waits(1)
+        return self
+
+    def __exit__(self, *exception) -> None:
+        _C.add_thread_error_waits(-1)
+
+
+if any(os.environ.get(name, "0") not in ("", "0") for name in ("TELETENSOR_LAUNCH_BLOCKING", "CUDA_LAUNCH_BLOCKING")):
+    _C.add_error_waits(1)
 
 
 def _end() -> None:

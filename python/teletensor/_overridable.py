@@ -20,7 +20,7 @@ NEVER = frozenset((
     "are_deterministic_algorithms_enabled", "broadcast_shapes", "compile", "cond", "connect", "connect_all", "connection",
     "disconnect", "fork", "from_dlpack", "get_approximate_basis", "get_autocast_cpu_dtype", "get_autocast_dtype",
     "get_autocast_gpu_dtype", "get_default_device", "get_default_dtype", "get_deterministic_debug_mode", "get_device_module",
-    "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads", "get_rng_state", "init_num_threads",
+    "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads", "get_rng_state", "immediate_errors", "init_num_threads",
     "initial_seed", "is_deterministic_algorithms_warn_only_enabled", "is_storage", "is_tensor", "load", "manual_seed", "models",
     "open", "publish", "published", "save", "seed", "serve", "sync_report", "synchronize", "thread_safe_generator", "typename", "unpublish",
     "use_deterministic_algorithms", "vmap", "wait", "while_loop",

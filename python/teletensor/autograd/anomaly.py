@@ -12,7 +12,8 @@ _check_nan = True
 class set_detect_anomaly:  # noqa: N801 - PyTorch's name
     """Makes backward check every gradient for NaN, from now on or within a ``with`` block.
 
-    The error names the operation and the line that issued it.
+    The error names the operation and the line that issued it. Every call waits until it is known whether it has failed,
+    so that errors are raised where they occur.
     """
 
     def __init__(self, mode: bool, check_nan: bool = True):
@@ -23,6 +24,7 @@ class set_detect_anomaly:  # noqa: N801 - PyTorch's name
     @staticmethod
     def _set(mode: bool) -> None:
         global _enabled
+        _C.add_error_waits(bool(mode) - _enabled)
         _enabled = bool(mode)
         _C.ops.set_detect_anomaly(_enabled and _check_nan)
 

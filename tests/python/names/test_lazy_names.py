@@ -17,7 +17,7 @@ PYTORCHS = {module: names for module, names in _RECORDED.items() if not module.s
 FURTHERS = {module: set(_RECORDED[f"further {module}"]) for module in FURTHER.split()}
 OWN = {  # names that PyTorch does not have
     "utils.data": {"PinnedDataset", "prefetch", "progress"},
-    "__init__": {"connect", "connect_all", "connection", "disconnect", "no_sync", "sync_report", "synchronize"},
+    "__init__": {"connect", "connect_all", "connection", "disconnect", "immediate_errors", "no_sync", "sync_report", "synchronize"},
     "cuda": {"replay_stats"},
 }
 
