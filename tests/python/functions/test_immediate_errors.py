@@ -93,10 +93,10 @@ def test_captures_do_not_wait(torch):
     assert torch.linalg.cholesky(torch.empty(2, 2, device="meta")).shape == (2, 2)
 
 
-def test_waits_are_reported(torch):
+def test_waits_are_counted(torch):
     torch.linalg.cholesky(torch.eye(3))
     torch.linalg.cholesky_ex(torch.eye(3))
-    lines = [line for line in torch.sync_report().splitlines() if "test_waits_are_reported" in line]
+    lines = [line for line in torch.sync_report().splitlines() if "test_waits_are_counted" in line]
     assert len(lines) == 1 and " 1 x " in lines[0] and " read " in lines[0]
 
 
