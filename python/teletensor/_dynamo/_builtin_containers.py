@@ -74,7 +74,7 @@ def _size(ex, args, kwargs):
 
 
 for _cls in (set, frozenset):
-    constructors[_cls] = lambda ex, args, kwargs, cls=_cls: ex.set_of(args[0], cls) if args else SetValue({}, cls)
+    constructors[_cls] = lambda ex, args, kwargs, cls=_cls: ex.set_of(args[0], cls) if args else SetValue({}, cls, is_ordered=True)
 
 
 def update_dict(ex: Any, value: DictValue, args: list[Value], kwargs: dict[str, Value]) -> None:

@@ -34,6 +34,7 @@ from ._values import (
     IteratorValue,
     Lazy,
     MatchValue,
+    NeedsPlainRun,
     MethodValue,
     ModuleSlice,
     Null,
@@ -215,7 +216,7 @@ class Code:
                 self.lines.append(f"{name}[{key}] = {text}")
             return name
         if isinstance(value, SetValue):
-            return self._name(f"{self.constant(value.cls)}([{self.values(list(value.items.values()))}])")
+            return self._name(f"{self.constant(value.cls)}([{self.values(self._elements(value))}])")
         if isinstance(value, DequeValue):
             name = self._names[id(value)] = self._name(f"{self.constant(collections.deque)}(maxlen={value.maxlen})")
             self.lines.append(f"{name}.extend([{self.values(value.items)}])")
@@ -319,7 +320,11 @@ class Code:
 
     @staticmethod
     def _elements(contents: SequenceValue | SetValue) -> list[Any]:
-        return list(contents.items if isinstance(contents, SequenceValue) else contents.items.values())
+        if isinstance(contents, SequenceValue):
+            return contents.items
+        if not contents.is_ordered:
+            raise NeedsPlainRun("the order of a set")
+        return list(contents.items.values())
 
     def _make_object(self, value: ObjectValue) -> str:
         if value.cls is Block:
@@ -385,7 +390,9 @@ class Code:
             elif isinstance(value, DequeValue):
                 writes += [f"{target}.clear()", f"{target}.extend([{self.values(value.items)}])"]
             elif isinstance(value, SetValue):
-                writes += [f"{target}.clear()", f"{target}.update([{self.values(list(value.items.values()))}])"]
+                writes += [f"{target}.clear()"] * value.is_cleared
+                added = self._elements(value)[0 if value.is_cleared else len(value.original) :]
+                writes.append(f"{target}.update([{self.values(added)}])")
             elif isinstance(value, CellValue):
                 is_empty = value.content is None
                 writes.append(f"del {target}.cell_contents" if is_empty else f"{target}.cell_contents = {self.value(value.content)}")

@@ -206,7 +206,7 @@ class Iteration:
         items: dict[Any, Value] = {}
         for item in self.unordered(value):
             items.setdefault(self.key_of(item), item)
-        return SetValue(items, cls)
+        return SetValue(items, cls, is_ordered=not isinstance(self.real(value), (SetValue, DictValue, ObjectValue)))
 
     # -- generators
 

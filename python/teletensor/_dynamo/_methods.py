@@ -136,7 +136,8 @@ class Methods:
             if entries.cls is list:
                 entries.items[:] = self.elements(args[0]) if args else []
             elif entries.cls is set:
-                entries.items = dict(self.set_of(args[0]).items) if args else {}
+                made = self.set_of(args[0]) if args else SetValue({}, is_ordered=True)
+                entries.items, entries.is_ordered = made.items, made.is_ordered
             return Constant(None)
         if name in _IN_PLACE_SIGNS and entries.cls in (list, set):
             self.binary(_IN_PLACE_SIGNS[name], entries, args[0])
@@ -344,6 +345,7 @@ class Methods:
                 return result
             self.note_write(value)
             value.items = result.items
+            value.is_ordered &= all(other.is_ordered for other in others)
             return Constant(None)
         if name == "copy":
             return SetValue(dict(value.items), value.cls)
@@ -354,8 +356,8 @@ class Methods:
             self.note_write(value)
             if name == "add":
                 value.items.setdefault(key, args[0])
-            else:
-                value.items.pop(key, None)
+            elif value.items.pop(key, None) is not None:
+                value.is_ordered = False
             return Constant(None)
         if value.cls is set and name == "pop" and not args:
             if len(value.items) > 1:
@@ -363,10 +365,11 @@ class Methods:
             if not value.items:
                 return raise_(KeyError, "pop from an empty set")
             self.note_write(value)
+            value.is_ordered = False
             return value.items.popitem()[1]
         if value.cls is set and name == "clear" and not args:
             self.note_write(value)
-            value.items = {}
+            value.items, value.is_ordered, value.is_cleared = {}, True, True
             return Constant(None)
         raise Break(f"set.{name}()")
 

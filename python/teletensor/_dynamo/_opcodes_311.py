@@ -353,7 +353,7 @@ def _build_set(f, i):
     items: dict[Any, Value] = {}
     for item in f.pop_many(i.arg):
         items.setdefault(f.ex.key_of(item), item)
-    f.push(SetValue(items))
+    f.push(SetValue(items, is_ordered=True))
 
 
 @_op("BUILD_MAP")
@@ -419,8 +419,9 @@ def _list_extend(f, i):
 
 @_op("SET_UPDATE")
 def _set_update(f, i):
-    other = f.pop()
+    other = f.ex.real(f.pop())
     target = _display(f, i)
+    target.is_ordered &= not isinstance(other, (SetValue, DictValue, ObjectValue))
     for item in f.ex.unordered(other):
         target.items.setdefault(f.ex.key_of(item), item)
 

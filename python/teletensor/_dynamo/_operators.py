@@ -177,7 +177,7 @@ class Operators:
             return a
         if isinstance(a, SetValue) and isinstance(b, SetValue) and a.cls is set and sign in ("|=", "&=", "-=", "^="):
             self.note_write(a)
-            a.items = self._set_operation(sign[0], a, b).items
+            a.items, a.is_ordered = self._set_operation(sign[0], a, b).items, False
             return a
         if isinstance(a, DictValue) and isinstance(b, DictValue) and sign == "|=":
             for key, (k, v) in list(b.items.items()):
@@ -219,7 +219,7 @@ class Operators:
             items = {k: v for k, v in a.items.items() if k not in b.items}
             if sign == "^":
                 items.update({k: v for k, v in b.items.items() if k not in a.items})
-        return SetValue(items, a.cls)
+        return SetValue(items, a.cls, is_ordered=not items and sign in "&-")
 
     def _by_methods(self, a: Value, b: Value, in_place: str | None, name: str) -> Value | None:
         attempts = [(a, f"__{name}__", b)]

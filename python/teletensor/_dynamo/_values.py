@@ -281,11 +281,18 @@ class DictView(Value):
 
 
 class SetValue(Value):
-    """A set or frozenset: elements by key."""
+    """A set or frozenset: elements by key.
 
-    def __init__(self, items: dict[Any, Value], cls: type = set, source: Source | None = None) -> None:
+    Attributes:
+        is_ordered: whether an empty set, or the set that existed, to which the function adds elements one by one in the order
+            of `items` iterates in Python's order. After unions and removals the order depends on more than the elements.
+        is_cleared: whether none of the elements of the set that existed is left.
+    """
+
+    def __init__(self, items: dict[Any, Value], cls: type = set, source: Source | None = None, is_ordered: bool = False) -> None:
         self.items, self._cls, self.source = items, cls, source
         self.original: Any = None
+        self.is_ordered, self.is_cleared = is_ordered or source is not None, False
 
     @property
     def cls(self) -> type:
