@@ -342,6 +342,7 @@ class Methods:
             for other in others:
                 result = self._set_operation(sign, result, other)
             if name != "update":
+                result.is_ordered &= name == "intersection"
                 return result
             self.note_write(value)
             value.items = result.items

@@ -219,7 +219,7 @@ class Operators:
             items = {k: v for k, v in a.items.items() if k not in b.items}
             if sign == "^":
                 items.update({k: v for k, v in b.items.items() if k not in a.items})
-        return SetValue(items, a.cls, is_ordered=not items and sign in "&-")
+        return SetValue(items, a.cls, is_ordered=len(items) < 2 and sign in "&-")
 
     def _by_methods(self, a: Value, b: Value, in_place: str | None, name: str) -> Value | None:
         attempts = [(a, f"__{name}__", b)]

@@ -1,4 +1,4 @@
-"""Functions that iterate over sets, return them or keep them beyond a break compute what they compute without compilation, whatever the order of the elements."""
+"""Functions that iterate over sets, return them or keep them beyond a break compute what they compute without compilation."""
 
 from __future__ import annotations
 
