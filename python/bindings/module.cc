@@ -4,8 +4,11 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "absl/strings/str_cat.h"
 
 #include "base/user_folder.h"
 #include "client/connect.h"
@@ -130,6 +133,17 @@ py::tuple stop_call_log(const Connection& connection) {
                         py::bytes(reinterpret_cast<const char*>(frames.data()), frames.size() * sizeof(frames[0])));
 }
 
+// The destructor of a capsule with a session. Errors of the connection have nobody to be reported to.
+void close_last(void* session) {
+  const std::unique_ptr<Ref<client::Session>> last(static_cast<Ref<client::Session>*>(session));
+  set_current_session(Ref<client::Session>());
+  try {
+    ReleaseGil released;
+    (*last)->close();
+  } catch (const std::exception&) {
+  }
+}
+
 void bind_connection(py::module_& m) {
   py::class_<PendingRead> read(m, "PendingRead", py::buffer_protocol(), "The bytes of a tensor as it was at the call.");
   py::class_<PendingList, PendingRead> list(
@@ -242,6 +256,14 @@ void bind_connection(py::module_& m) {
   m.def(
       "set_session", [](const Connection* c) { set_current_session(c ? c->ref() : Ref<client::Session>()); },
       py::arg("connection").none(true));
+  m.def(
+      "close_with_interpreter",
+      [](const Connection& c) {
+        const std::string key = absl::StrCat("teletensor session ", c.session().serial());
+        py::handle(PyInterpreterState_GetDict(PyInterpreterState_Get()))[key.c_str()] =
+            py::capsule(new Ref<client::Session>(c.ref()), &close_last);
+      },
+      "Closes a session when the interpreter ends, after it has finalized the objects of modules.");
 }
 
 Device device_or_default(const py::object& device) {

@@ -353,11 +353,16 @@ if any(os.environ.get(name, "0") not in ("", "0") for name in ("TELETENSOR_LAUNC
 
 
 def _end() -> None:
-    """Ends the sessions when the program ends, and then the threads that waited for them. Later threads open none."""
+    """Ends the sessions when the program ends: at once if threads may wait for them, whose end it waits for, or else after
+    the finalizers (``__del__``) of the program's objects. Later threads open none.
+    """
     global _has_ended
     _has_ended = True
-    disconnect()
-    _threads.join_all()
+    if threading.active_count() > 1:
+        disconnect()
+        _threads.join_all()
+    for session in _sessions():
+        _C.close_with_interpreter(session)
 
 
 atexit.register(_end)
