@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 SINGULAR = [[1.0, 2.0], [2.0, 4.0]]
@@ -24,7 +26,12 @@ RAISING = {
     "cholesky": (lambda t, a: a.cholesky(), INDEFINITE),
     "batched linalg.cholesky": (lambda t, a: t.linalg.cholesky(t.stack([t.eye(2), a])), INDEFINITE),
     "linalg.cholesky_ex(check_errors)": (lambda t, a: t.linalg.cholesky_ex(a, check_errors=True), INDEFINITE),
-    "linalg.ldl_factor": (lambda t, a: t.linalg.ldl_factor_ex(t.zeros_like(a), check_errors=True), SINGULAR),
+    "linalg.lu_factor_ex(check_errors)": (lambda t, a: t.linalg.lu_factor_ex(a, check_errors=True), SINGULAR),
+    "linalg.solve_ex(check_errors)": (lambda t, a: t.linalg.solve_ex(a, t.ones(2), check_errors=True), SINGULAR),
+    "linalg.ldl_factor": (lambda t, a: t.linalg.ldl_factor(t.zeros_like(a)), SINGULAR),
+    "linalg.ldl_factor_ex(check_errors)": (lambda t, a: t.linalg.ldl_factor_ex(t.zeros_like(a), check_errors=True), SINGULAR),
+    "linalg.lstsq": (lambda t, a: t.linalg.lstsq(a, t.ones(2, 1)), NAN),
+    "linalg.lstsq(gelsd)": (lambda t, a: t.linalg.lstsq(a, t.ones(2, 1), driver=None if a.is_cuda else "gelsd"), NAN),
     "linalg.lstsq(gels)": (lambda t, a: t.linalg.lstsq(a, t.ones(2, 1), driver="gels"), COLUMN),
     "linalg.eigh": (lambda t, a: t.linalg.eigh(a), NAN),
     "linalg.eigvalsh": (lambda t, a: t.linalg.eigvalsh(a), NAN),
@@ -35,6 +42,10 @@ RAISING = {
     "linalg.pinv": (lambda t, a: t.linalg.pinv(a), NAN),
     "linalg.matrix_rank": (lambda t, a: t.linalg.matrix_rank(a), NAN),
     "linalg.norm(nuc)": (lambda t, a: t.linalg.norm(a, ord="nuc"), NAN),
+    "linalg.cond": (lambda t, a: t.linalg.cond(a), NAN),
+    "linalg.pinv(hermitian)": (lambda t, a: t.linalg.pinv(a, hermitian=True), NAN),
+    "svd_lowrank": (lambda t, a: t.svd_lowrank(a), NAN),
+    "lobpcg": (lambda t, a: t.lobpcg(t.eye(9) * a[0, 0], k=2), NAN),
 }
 
 
@@ -47,7 +58,7 @@ def test_the_call_raises(torch, name):
     torch.synchronize()  # nothing of it is pending
 
 
-@pytest.mark.parametrize("name", [name for name in RAISING if name not in ("linalg.inv(out=)", "linalg.ldl_factor")])
+@pytest.mark.parametrize("name", [name for name in RAISING if name != "linalg.inv(out=)" and "ldl" not in name])
 def test_gradients_are_recorded_after_the_wait(torch, name):
     function, _ = RAISING[name]
     x = torch.tensor([[2.0, 0.5], [0.5, 1.0]], requires_grad=True)
@@ -69,6 +80,9 @@ def test_waits_are_reported(torch):
     torch.synchronize()
     with pytest.raises(RuntimeError, match="wait"), torch.no_sync():
         torch.linalg.cholesky(torch.eye(2))
+    line = sys._getframe().f_lineno + 1
+    torch.linalg.cholesky(torch.eye(2))
+    assert f"test_immediate_errors.py:{line}" in torch.sync_report(limit=10**6)
 
 
 def test_jitter_is_added(torch):
