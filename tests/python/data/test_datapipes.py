@@ -217,3 +217,29 @@ assert torch.utils.data.MapDataPipe.functions and "teletensor.utils.data.datapip
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+
+
+def test_graph_settings(torch):
+    """The functions by which a DataLoader sets what the pipes of a graph do."""
+    settings = torch.utils.data.graph_settings
+    traverse = torch.utils.data.graph.traverse_dps
+    source = numbers(torch, 3)
+    mapped = source.map(abs)
+    joined = source.zip(mapped)
+    assert set(settings.get_all_graph_pipes(traverse(joined))) == {joined, source, mapped}  # each once
+    pipe = numbers(torch, 10).shuffle().sharding_filter()
+    assert settings.apply_sharding(pipe, 2, 1) is pipe and settings.apply_shuffle_settings(pipe, False) is pipe
+    assert list(pipe) == [1, 3, 5, 7, 9]
+    with pytest.raises(RuntimeError, match="Sharding twice"):
+        settings.apply_sharding(numbers(torch).sharding_filter().map(abs).sharding_filter(), 2, 0)
+    with pytest.raises(NotImplementedError, match=r"\[apply_sharding\]"):
+        settings.apply_sharding(pipe, 2, 1, 2)
+    orders = []
+    for seed in (5, 5, 6):
+        shuffled = numbers(torch, 20).shuffle()
+        assert settings.apply_random_seed(shuffled, torch.Generator().manual_seed(seed)) is shuffled
+        orders.append(list(shuffled))
+    assert orders[0] == orders[1] != orders[2] and sorted(orders[2]) == list(range(20))
+    assert hasattr(settings.apply_shuffle_settings(numbers(torch), True), "set_shuffle")
+    with pytest.warns(FutureWarning, match="apply_random_seed"):
+        settings.apply_shuffle_seed(pipe, torch.Generator())

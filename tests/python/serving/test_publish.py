@@ -70,6 +70,35 @@ print(json.dumps({
     assert triton.tolist() == found["expected"]
 
 
+def test_sizes_named_by_dim(served):
+    """PyTorch's forms of dynamic_shapes: Dim, Dim.DYNAMIC, lists with None. Dimensions of one Dim have one size in a request."""
+    found = json.loads(run(served, """
+n, examples = torch.export.Dim("n"), [torch.ones(2, 3), torch.ones(2, 3)]
+add = lambda a, b: (a + b).sum(1)
+shapes = {"Dim": {"a": {1: n}, "b": {1: n}}, "lists": [[None, n], [None, n]], "DYNAMIC": {"a": {1: torch.export.Dim.DYNAMIC}}}
+results = {}
+for name, given in shapes.items():
+    function = add if name != "DYNAMIC" else lambda a, b: a.sum(1) + b.sum(1)
+    model = torch.serve(function, name, examples, input_names=["a", "b"], dynamic_batch=False, dynamic_shapes=given)
+    outcomes = []
+    for sizes in ((5, 5), (5, 3)):
+        try:
+            outcomes.append(model(*(torch.ones(2, size) for size in sizes)).tolist())
+        except (ValueError, RuntimeError) as error:
+            outcomes.append(type(error).__name__)
+    results[name] = [[i["shape"] for i in model.inputs], outcomes]
+try:
+    torch.serve(add, "wrong", examples, input_names=["a", "b"], dynamic_shapes={"c": {0: n}})
+except ValueError as error:
+    results["wrong"] = str(error)
+print(json.dumps(results))
+"""))  # fmt: skip
+    assert found["Dim"] == found["lists"]
+    assert found["Dim"][0] == [[2, -1], [2, -1]] and found["Dim"][1] == [[10, 10], "ValueError"]
+    assert found["DYNAMIC"] == [[[2, -1], [2, 3]], ["ValueError", [8, 8]]]
+    assert "expected dynamic_shapes of the inputs a, b, got 'c'" in found["wrong"]
+
+
 def test_versions_withdrawal_and_errors(served):
     run(served, """
         import pytest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import teletensor as torch
 import teletensor.distributed as dist
-from teletensor.distributed.device_mesh import DeviceMesh, init_device_mesh
+from teletensor.distributed.tensor import DeviceMesh, init_device_mesh
 
 
 def _sum(group) -> float:
