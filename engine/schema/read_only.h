@@ -9,8 +9,8 @@
 namespace tt {
 
 inline constexpr std::string_view kReadOnly =
-    "a published tensor is read-only and is being used in an in-place operation: clone() it for a copy that may be "
-    "written";
+    "the tensor of a shared file or a published tensor is read-only and is being used in an in-place operation: clone() "
+    "it for a copy that may be written";
 
 // Whether a call writes to the arguments that its operator declares as written. Norms of batches do so in training
 // only. Requires that check_args has passed.

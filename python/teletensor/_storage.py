@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 import weakref
 
 from . import _C
@@ -23,6 +25,25 @@ def byte_view(tensor: Tensor) -> Tensor:
     """All bytes of the storage of a tensor as a uint8 tensor, without a copy."""
     start = tensor.detach().as_strided((0,), (1,), 0).view(_C.uint8)
     return start.as_strided((tensor._storage[1],), (1,), 0)
+
+
+def tensor_of_file(filename, shared: bool, nbytes: int | None) -> Tensor:
+    """The bytes of UntypedStorage.from_file(); None: all bytes of the file."""
+    size = os.path.getsize(filename) if os.path.isfile(filename) else -1
+    if shared and size < (nbytes or 0):
+        raise NotImplementedError(f"[from_file] expected a file of at least {nbytes} bytes with shared=True: engines do not write files")
+    if 0 <= size < (nbytes or 0):
+        raise RuntimeError(f"[from_file] file <{filename}> size <{size}> is smaller than the required mapping size <{nbytes}>")
+    try:
+        with open(filename, "rb") as file:
+            data = file.read(-1 if nbytes is None else nbytes)
+    except OSError as error:
+        raise RuntimeError(f"[from_file] unable to open file <{filename}> in read-only mode: {error.strerror} ({error.errno})") from None
+    tensor = _C.from_bytes(data, _C.uint8, [len(data)], _C.device("cpu"))
+    if shared:
+        warnings.warn("[from_file] shared=True: a read-only copy of the file, which later changes of the file do not change", stacklevel=3)
+        _C.mark_read_only(tensor)
+    return tensor
 
 
 class UntypedStorage:
@@ -257,16 +278,14 @@ class UntypedStorage:
 
     @classmethod
     def from_file(cls, filename, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
-        """A copy of the first bytes of a file, or of all of them if `nbytes` is 0."""
-        if shared:
-            raise NotImplementedError(
-                "[from_file] expected shared to be False: the bytes are copied to an engine, which cannot write back"
-            )
-        with open(filename, "rb") as file:
-            data = file.read(nbytes or -1)
-        if len(data) < nbytes:
-            raise RuntimeError(f"[from_file] expected a file of at least {nbytes} bytes, got {len(data)}")
-        return cls.from_buffer(data)
+        """A copy of the first bytes of a file, or of all of them if `nbytes` is 0.
+
+        With `shared` it is read-only, with a warning, because an engine does not write to the file.
+
+        Raises:
+            NotImplementedError: `shared` is True and the file does not exist, or has fewer bytes: it is not written.
+        """
+        return cls._of(tensor_of_file(filename, bool(shared), nbytes or None))
 
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + self._bytes

@@ -7,6 +7,7 @@ from typing import Any
 from .. import _C
 from .._C import Tensor
 from .._options import check_flags, check_layout
+from .._storage import tensor_of_file
 
 
 def frombuffer(buffer: Any, *, dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
@@ -50,17 +51,13 @@ def from_file(
 ) -> Tensor:  # fmt: skip
     """A one-dimensional tensor with the first ``size`` elements of a file of this machine.
 
+    With ``shared`` it is read-only, with a warning: writes to the tensor cannot change the file.
+
     Raises:
-        NotImplementedError: ``shared`` is True: writes to the tensor cannot change the file.
+        NotImplementedError: ``shared`` is True and the file does not exist, or has fewer elements.
     """
-    if shared:
-        raise NotImplementedError("from_file(shared=True): a tensor of an engine is a copy of the file; use shared=False")
     check_layout("from_file", layout)
     check_flags("from_file", pin_memory=bool(pin_memory), requires_grad=bool(requires_grad))
     dtype = _C.default_dtype() if dtype is None else dtype
-    with open(filename, "rb") as file:
-        data = file.read((size or 0) * dtype.itemsize)
-    if len(data) < (size or 0) * dtype.itemsize:
-        raise RuntimeError(f"file {filename} has {len(data)} bytes, fewer than {size} elements of {dtype}")
-    tensor = _C.from_bytes(data, dtype, [size or 0], _C.device("cpu")).to(device=device)
+    tensor = tensor_of_file(filename, bool(shared), (size or 0) * dtype.itemsize).view(dtype).to(device=device)
     return tensor.requires_grad_() if requires_grad else tensor

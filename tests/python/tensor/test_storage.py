@@ -131,7 +131,6 @@ def test_typed_storages(torch, tmp_path):
     for wrong, error in (
         (lambda: s[4], IndexError), (lambda: s[1:2], RuntimeError), (lambda: torch.TypedStorage(1, 2), RuntimeError),
         (lambda: torch.TypedStorage(wrap_storage=x, dtype=x.dtype), TypeError), (lambda: torch.FloatStorage(1, dtype=3), RuntimeError),
-        (lambda: torch.UntypedStorage.from_file(tmp_path / "f", True, 2), NotImplementedError),
         (lambda: torch.UntypedStorage.from_file(tmp_path / "f", False, 20), RuntimeError),
     ):  # fmt: skip
         with pytest.raises(error):
@@ -292,3 +291,27 @@ def test_tensors_of_storages_and_of_tensors_share_bytes(torch):
     copy = torch.tensor(a)
     copy.add_(1)
     assert a.tolist() == [7, 8, 9, 10]
+
+
+def test_shared_files_are_read_only(torch, tmp_path):
+    """No write is lost, and none that should create a file."""
+    path = tmp_path / "f"
+    path.write_bytes(bytes(range(16)))
+    with pytest.warns(UserWarning, match="read-only copy of the file"):
+        x = torch.from_file(str(path), shared=True, size=2, dtype=torch.int32)
+    with pytest.warns(UserWarning, match="read-only copy of the file"):
+        storage = torch.UntypedStorage.from_file(path, True, 8)
+    assert x.tolist() == [0x03020100, 0x07060504] and storage.tolist() == list(range(8))
+    for write in (lambda: x.add_(1), lambda: x[:1].zero_(), lambda: torch.add(x, 1, out=x), lambda: storage.fill_(0)):
+        with pytest.raises(RuntimeError, match="read-only"):
+            write()
+    assert x.clone().add_(1).tolist() == [0x03020101, 0x07060505] and path.read_bytes() == bytes(range(16))
+    for shared, name, error, message in (
+        (True, path, NotImplementedError, "at least 400 bytes"), (True, tmp_path / "new", NotImplementedError, "at least 400 bytes"),
+        (False, path, RuntimeError, "size <16> is smaller than the required mapping size <400>"),
+        (False, tmp_path / "new", RuntimeError, r"unable to open file <.*new> in read-only mode: No such file or directory \(2\)"),
+    ):  # fmt: skip
+        with pytest.raises(error, match=message):
+            torch.from_file(str(name), shared=shared, size=100)
+    assert not (tmp_path / "new").exists()
+    assert torch.from_file(str(path), size=0).shape == (0,)
