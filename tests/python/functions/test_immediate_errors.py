@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 SINGULAR = [[1.0, 2.0], [2.0, 4.0]]
@@ -80,9 +78,6 @@ def test_waits_are_reported(torch):
     torch.synchronize()
     with pytest.raises(RuntimeError, match="wait"), torch.no_sync():
         torch.linalg.cholesky(torch.eye(2))
-    line = sys._getframe().f_lineno + 1
-    torch.linalg.cholesky(torch.eye(2))
-    assert f"test_immediate_errors.py:{line}" in torch.sync_report(limit=10**6)
 
 
 def test_jitter_is_added(torch):
@@ -110,7 +105,7 @@ def test_captures_do_not_wait(torch):
 def test_waits_are_counted(torch):
     torch.linalg.cholesky(torch.eye(3))
     torch.linalg.cholesky_ex(torch.eye(3))
-    lines = [line for line in torch.sync_report().splitlines() if "test_waits_are_counted" in line]
+    lines = [line for line in torch.sync_report(limit=10**6).splitlines() if "test_waits_are_counted" in line]
     assert len(lines) == 1 and " 1 x " in lines[0] and " read " in lines[0]
 
 
