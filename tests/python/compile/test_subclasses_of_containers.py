@@ -71,10 +71,12 @@ def of_tuple(x):
 def of_set(x):
     names = Names(["a"])
     names.add("b")
-    names |= {"c"}
-    names.discard("a")
+    names.update(["c"])
+    changed = Names(["a", "b", "c"])
+    changed |= {"d"}
+    changed.discard("a")
     frozen = Frozen([1, 2, 2])
-    return x * len(names), names.has("c"), sorted(names), frozen, names, names & {"b"}
+    return x * len(changed), changed.has("c"), sorted(changed), frozen, names, names & {"b"}
 
 
 def compared(x):
