@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from typing import Any
 
@@ -96,3 +97,73 @@ def case_combined_data_sets(torch: Any) -> Any:
     ]  # fmt: skip
     found = [[list(data.DataLoader(p, 3, collate_fn=same)), len(p), [p[i] for i in range(2)]] for p in parts]
     return [*found, list(chain), list(shares(torch, [2]) + shares(torch, [1])), parts[2].cumulative_sizes, parts[2][-1]]
+
+
+class Part:
+    """The part of a data set that counts samples."""
+
+    start = count = 0
+
+
+class Assigned:
+    """Samples that depend on what the worker has assigned to its data set. Holds a tensor."""
+
+    def __init__(self, torch: Any):
+        self.rows, self.start, self.parts, self.seen = torch.arange(8), 0, [Part()], {}
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, i: int) -> list:
+        self.seen[i] = True
+        self.parts[0].count += 1
+        return [int(self.rows[i]), self.start, self.parts[0].start, self.parts[0].count, sorted(self.seen)]
+
+    def collate(self, samples: list) -> list:
+        """The samples and the worker's start."""
+        return [self.start, samples]
+
+
+def case_assigned_state(torch: Any) -> Any:
+    """Each worker has its own data set, whose parts worker_init_fn and the samples change."""
+
+    def assign(number: int) -> None:
+        dataset = torch.utils.data.get_worker_info().dataset
+        dataset.start, dataset.parts[0].start = 100 * number, 10 * number
+
+    dataset = Assigned(torch)
+    loader = torch.utils.data.DataLoader(dataset, 2, num_workers=2, worker_init_fn=assign, collate_fn=dataset.collate)
+    return [list(loader), list(loader), dataset.start, dataset.parts[0].count, dataset.seen]
+
+
+class LibraryLoader:
+    """A library's loader: an iterable data set of its own, with the attributes that the iterators of PyTorch read."""
+
+    _IterableDataset_len_called, _auto_collation, drop_last, in_order, collate_fn = None, False, False, True, staticmethod(same)
+    generator, prefetch_factor, pin_memory, pin_memory_device, timeout, persistent_workers = None, 2, False, "", 0, False
+
+    def __init__(self, torch: Any, num_workers: int):
+        self.torch, self.num_workers, self.dataset, self.rows = torch, num_workers, self, Assigned(torch)
+        self._dataset_kind = torch.utils.data._DatasetKind.Iterable
+        self.multiprocessing_context = torch.multiprocessing if num_workers else None
+
+    @property
+    def _index_sampler(self) -> Any:
+        return itertools.count()
+
+    def worker_init_fn(self, number: int) -> None:
+        """Selects the worker's samples."""
+        info = self.torch.utils.data.get_worker_info()
+        info.dataset.rows.start, info.dataset.rows.step = info.id, info.num_workers
+
+    def __iter__(self) -> Any:
+        return (self.rows[i][:2] for i in range(self.rows.start, 8, getattr(self.rows, "step", 1)))
+
+
+def case_loader_of_a_library(torch: Any) -> Any:
+    """The iterators of a DataLoader with an object that is not a DataLoader."""
+    kinds = torch.utils.data.dataloader
+    return [
+        list(kinds._SingleProcessDataLoaderIter(LibraryLoader(torch, 0))),
+        list(kinds._MultiProcessingDataLoaderIter(LibraryLoader(torch, 2))),
+    ]

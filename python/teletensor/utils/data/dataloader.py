@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from ..._utils import ExceptionWrapper
 from . import _utils
+from ._workers.fetch import DatasetKind as _DatasetKind
 from ._workers.iterators import BaseIterator as _BaseDataLoaderIter
 from ._workers.iterators import SerialIterator as _SingleProcessDataLoaderIter
 from ._workers.iterators import WorkerIterator as _MultiProcessingDataLoaderIter
@@ -16,7 +17,8 @@ from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 __all__ = [
     "BatchSampler", "DataLoader", "Dataset", "ExceptionWrapper", "IterDataPipe", "IterableDataset", "MapDataPipe", "RandomSampler",
-    "Sampler", "SequentialSampler", "_BaseDataLoaderIter", "_InfiniteConstantSampler", "_MultiProcessingDataLoaderIter",
+    "Sampler", "SequentialSampler", "_BaseDataLoaderIter", "_DatasetKind", "_InfiniteConstantSampler",
+    "_MultiProcessingDataLoaderIter",
     "_SingleProcessDataLoaderIter", "_collate_fn_t", "_utils", "_worker_init_fn_t", "default_collate", "default_convert",
     "get_worker_info",
 ]  # fmt: skip
@@ -24,10 +26,3 @@ __all__ = [
 _T = TypeVar("_T")
 _worker_init_fn_t = Callable[[int], None]
 _collate_fn_t = Callable[[list[_T]], Any]
-
-
-class _DatasetKind:
-    """The kinds of data sets: by index, or iterable."""
-
-    Map = 0
-    Iterable = 1

@@ -9,7 +9,7 @@ from typing import Any, Generic
 from ... import _C
 from ..._lazy import set_module
 from ._workers.choice import check_context
-from ._workers.fetch import Options
+from ._workers.fetch import DatasetKind
 from ._workers.info import WorkerInfo, get_worker_info
 from ._workers.iterators import SerialIterator, WorkerIterator
 from .collate import default_collate, default_convert
@@ -91,11 +91,11 @@ class DataLoader(Generic[T_co]):
         persistent_workers: bool = False, pin_memory_device: str = "", in_order: bool = True,
     ):  # fmt: skip
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context)
-        self._iterable = isinstance(dataset, IterableDataset)
+        self._dataset_kind = DatasetKind.Iterable if isinstance(dataset, IterableDataset) else DatasetKind.Map
         if isinstance(dataset, IterDataPipe):
             dataset = with_shuffle(dataset, shuffle)
             shuffle = None
-        if self._iterable:
+        if self._dataset_kind == DatasetKind.Iterable:
             _check_iterable(shuffle, sampler, batch_sampler)
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
@@ -131,12 +131,9 @@ class DataLoader(Generic[T_co]):
         super().__setattr__(name, value)
 
     def _default_sampler(self, shuffle) -> Sampler:
-        if self._iterable:
+        if self._dataset_kind == DatasetKind.Iterable:
             return _InfiniteConstantSampler()
         return RandomSampler(self.dataset, generator=self.generator) if shuffle else SequentialSampler(self.dataset)
-
-    def _options(self) -> Options:
-        return Options(self.dataset, self._iterable, self._auto_collation, self.drop_last, self.collate_fn, self._gather)
 
     @property
     def _auto_collation(self) -> bool:
@@ -163,7 +160,7 @@ class DataLoader(Generic[T_co]):
 
     def __len__(self) -> int:
         """The number of batches; for an IterableDataset computed from its length, as if one worker read all samples."""
-        if not self._iterable:
+        if self._dataset_kind != DatasetKind.Iterable:
             return len(self._index_sampler)
         samples = self._IterableDataset_len_called = len(self.dataset)
         if self.batch_size is None:

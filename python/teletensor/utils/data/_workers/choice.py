@@ -12,26 +12,27 @@ from ...._C import Tensor
 
 if TYPE_CHECKING:
     from ..loader import DataLoader
+    from .fetch import Options
 
 THREADS = "thread"  # an additional value of multiprocessing_context
-_MAX_OBJECTS = 4000
-_OPAQUE = (str, bytes, int, float, complex, type(None), type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)
+MAX_OBJECTS = 4000
+OPAQUE = (str, bytes, int, float, complex, type(None), type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)
 
 
 def holds_tensors(value: Any) -> bool:
     """Whether tensors are found among the attributes and elements of an object, of which a limited number is visited."""
     waiting, seen = [value], set()
-    while waiting and len(seen) < _MAX_OBJECTS:
+    while waiting and len(seen) < MAX_OBJECTS:
         found = waiting.pop()
         if isinstance(found, Tensor):
             return True
-        if id(found) in seen or isinstance(found, _OPAQUE):
+        if id(found) in seen or isinstance(found, OPAQUE):
             continue
         seen.add(id(found))
         if isinstance(found, dict):
-            waiting += list(found.values())[:_MAX_OBJECTS]
+            waiting += list(found.values())[:MAX_OBJECTS]
         elif isinstance(found, (list, tuple, set, frozenset)):
-            waiting += list(found)[:_MAX_OBJECTS]
+            waiting += list(found)[:MAX_OBJECTS]
         elif isinstance(getattr(found, "__dict__", None), dict):
             waiting += vars(found).values()
     return False
@@ -52,16 +53,17 @@ def check_context(context: Any) -> None:
         )
 
 
-def choose(loader: DataLoader) -> Any:
+def choose(loader: DataLoader, options: Options) -> Any:
     """The multiprocessing context of a loader's workers, or THREADS.
 
     Threads are used for batches made in the engine, and, unless processes with sessions of their own are requested, for
     data sets that hold tensors: a forked process cannot use the session of its parent.
     """
     given = loader.multiprocessing_context
-    if given == THREADS or loader._gather is not None:
+    if given == THREADS or options.gather is not None:
         return THREADS
     chosen = sys.modules.get("teletensor.multiprocessing")  # set_start_method() of this package precedes Python's default
-    method = given or (chosen.get_start_method(allow_none=True) if chosen else None)
-    context = given if isinstance(given, BaseContext) else multiprocessing.get_context(method)
+    if given is None or given is chosen:
+        given = chosen.get_start_method(allow_none=True) if chosen else None
+    context = multiprocessing.get_context(given) if given is None or isinstance(given, str) else given
     return THREADS if context.get_start_method() == "fork" and holds_tensors(loader.dataset) else context

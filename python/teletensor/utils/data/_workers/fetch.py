@@ -11,6 +11,13 @@ from ..collate import default_collate
 from ..dataset import get_items
 
 
+class DatasetKind:
+    """The kinds of data sets: by index, or iterable."""
+
+    Map = 0
+    Iterable = 1
+
+
 @dataclass(frozen=True)
 class Options:
     """The data set and options of a loader. `gather` builds the batch for a list of indices in the engine."""
@@ -21,6 +28,12 @@ class Options:
     drop_last: bool
     collate_fn: Callable
     gather: Callable | None = None
+
+    @classmethod
+    def of(cls, loader: Any) -> Options:
+        """The options of a DataLoader, or of a library's object with the attributes that PyTorch's iterators read."""
+        iterable, gather = loader._dataset_kind == DatasetKind.Iterable, getattr(loader, "_gather", None)
+        return cls(loader.dataset, iterable, loader._auto_collation, loader.drop_last, loader.collate_fn, gather)
 
 
 @functools.cache

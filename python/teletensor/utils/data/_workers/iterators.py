@@ -22,7 +22,7 @@ from ..datapipes._settings import WorkerSetting, seed
 from ..datapipes.datapipe import IterDataPipe, MapDataPipe
 from ..sampler import numbers_of
 from .choice import THREADS, choose
-from .fetch import Fetch, keep_freed_memory
+from .fetch import Fetch, Options, keep_freed_memory
 from .messages import CHECK_SECONDS, DIED, END, ERROR, SESSION_NEEDED, Result, Setup, Task
 from .parent import ProcessWorker
 from .threads import ThreadWorker, collate_later, stack_now
@@ -52,7 +52,7 @@ class BaseIterator:
     """Iterates a loader once, or several times if its workers are persistent."""
 
     def __init__(self, loader: DataLoader):
-        self._options = loader._options()
+        self._options = Options.of(loader)
         self._index_sampler, self._pin_memory = loader._index_sampler, loader.pin_memory
         self._dataset, self._num_workers = loader.dataset, loader.num_workers
         self._indices: Iterator = iter(self._index_sampler)
@@ -153,7 +153,7 @@ class WorkerIterator(BaseIterator):
         self._results: queue.SimpleQueue = queue.SimpleQueue()
         self._epoch, self._workers, self._broken = 0, [], None
         self._ended: set[int] = set()  # workers whose processes have ended
-        method = choose(loader)
+        method = choose(loader, self._options)
         _connection.connection()  # opened by this thread, not by those that upload batches
         context = None if method == THREADS else method
         setup = Setup(

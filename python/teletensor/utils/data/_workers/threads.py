@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import queue
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +10,7 @@ from typing import Any
 
 from ...._C import Tensor
 from ..collate import collate, collate_tensor_fn, default_collate_fn_map, map_leaves
-from ..datapipes.datapipe import IterDataPipe
+from .copies import WorkerCopies
 from .fetch import Fetch
 from .info import WorkerInfo, get_worker_info, set_thread_info
 from .messages import BATCH, DIED, END, ERROR, Result, Setup, Task
@@ -45,10 +44,9 @@ class ThreadWorker:
     """A thread that loads batches in the order of its tasks. It raises exceptions as they are, without a traceback text."""
 
     def __init__(self, setup: Setup, results: queue.SimpleQueue):
-        if setup.options.iterable:
-            options = setup.options
-            copied = copy.deepcopy if isinstance(options.dataset, IterDataPipe) else copy.copy
-            setup = replace(setup, options=replace(options, dataset=copied(options.dataset)))
+        copies, options = WorkerCopies(), setup.options
+        own = replace(options, dataset=copies.copy(options.dataset), collate_fn=copies.copy(options.collate_fn))
+        setup = replace(setup, options=own, init_fn=copies.copy(setup.init_fn))
         self._setup, self._results, self._fetch = setup, results, None
         self._error: BaseException | None = None  # of the worker's start, or what has ended the worker
         self._stops = False
