@@ -196,6 +196,7 @@ Tensor convolve_transposed(const Tensor& input, const Tensor& weight, const Tens
 }
 
 Tensor cosine(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
+  check(eps >= 0, "eps must be non-negative, got: ", eps);
   const Sizes dims{dim}, sizes = shape_rules::broadcast_sizes(x1.sizes(), x2.sizes());
   const DType dtype = promote(x1.dtype(), x2.dtype());
   const Tensor product = ops::sum(ops::mul(x1, x2), dims);

@@ -200,12 +200,14 @@ Tensor trapezoids(const Tensor& y, const Tensor& x, double dx, int64_t dim) {
 }
 
 Tensor histogram_counts(const Tensor& input, int64_t bins, double min, double max) {
-  const Tensor x = ops::reshape(ops::detach(input), Sizes{-1}), none = ops::zeros(Sizes{bins}, x.dtype(), x.device());
+  const Tensor x = ops::reshape(ops::detach(input), Sizes{-1});
+  Tensor none = ops::zeros(Sizes{bins}, x.dtype(), x.device());
   if (x.numel() == 0) return none;
   Tensor low, high;
   if (min == max) {
     low = ops::amin(x, Sizes{0}, true);
     high = ops::amax(x, Sizes{0}, true);
+    none = ops::add(none, ops::mul(ops::sub(high, low), 0.0));  // NaN if an element is not finite
     // A range of no length is extended by one on both sides.
     const Tensor same = ops::to_dtype(ops::eq(low, high), x.dtype());
     low = ops::sub(low, same);

@@ -50,7 +50,7 @@ def _as_complex(input: Tensor, name: str) -> Tensor:
 
 def _as_real(input: Tensor, name: str) -> Tensor:
     if input.dtype.is_complex:
-        raise RuntimeError(f"[{name}] expects a real input tensor, but got {input.dtype}")
+        raise TypeError(f"[{name}] expects a real input tensor, but got {input.dtype}")
     return _as_floating(input, name)
 
 

@@ -17,7 +17,7 @@ Geometry parts(const TensorMeta& t, int64_t which) {
 }  // namespace
 
 Geometry view_as_real(const Arg& input) {
-  check(is_complex(input.tensor->dtype), "view_as_real is only supported for complex tensors");
+  check(ErrorKind::kType, is_complex(input.tensor->dtype), "view_as_real is only supported for complex tensors");
   Geometry geometry = parts(*input.tensor, 0);
   geometry.sizes.push_back(2);
   geometry.strides.push_back(1);
@@ -43,7 +43,7 @@ Geometry view_as_complex(const Arg& input) {
 Geometry real(const Arg& input) { return is_complex(input.tensor->dtype) ? parts(*input.tensor, 0) : alias(input); }
 
 Geometry imag(const Arg& input) {
-  check(is_complex(input.tensor->dtype), "imag is not implemented for tensors with non-complex dtypes.");
+  check(ErrorKind::kType, is_complex(input.tensor->dtype), "imag is not implemented for tensors with non-complex dtypes.");
   return parts(*input.tensor, 1);
 }
 

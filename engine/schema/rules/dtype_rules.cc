@@ -101,7 +101,7 @@ DType angle(const Arg& input) { return to_real(floating(input)); }
 
 DType view_as_complex(const Arg& input) {
   const DType t = same(input);
-  check(is_floating(t),
+  check(ErrorKind::kNotImplemented, is_floating(t),
         "view_as_complex is only supported for floating point tensors, but got a tensor of scalar type: ",
         scalar_type_name(t));
   check(ErrorKind::kNotImplemented, item_size(t) >= 4, "there is no complex dtype with ", name(t), " parts");

@@ -1,4 +1,5 @@
 // Rules for sampling by coordinates, scattering with reductions, order statistics and losses over sequences.
+#include <cmath>
 #include <algorithm>
 
 #include "engine/schema/checked_math.h"
@@ -139,6 +140,7 @@ Sizes scatter_reduce(const Arg& input, int64_t dim, const Arg& index, const Arg&
 
 Sizes histogram(const Arg&, int64_t bins, double min, double max) {
   check(bins > 0, "histc(): bins must be > 0, but got ", bins);
+  check(std::isfinite(min) && std::isfinite(max), "histc(): range of [", min, ", ", max, "] is not finite");
   check(!(min > max), "histc(): max must be larger than min, got ", min, " and ", max);
   return {bins};
 }

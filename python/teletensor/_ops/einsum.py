@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import string
 from collections.abc import Sequence
 
 from .. import _C
@@ -97,18 +98,25 @@ def _plan(equation: str, shapes: tuple[tuple[int, ...], ...], in_order: bool) ->
     """Returns the index of the result, among the operands and the steps' results in order, and the steps: the index of a
     value, the method to call, its arguments, and for a product the index of the other value."""
     steps: list = []
-    result = _contract(equation, [_Planned([*shape], i, len(shapes), steps) for i, shape in enumerate(shapes)], in_order)
+    result = _contract(
+        equation, [_Planned([*shape], i, len(shapes), steps) for i, shape in enumerate(shapes)], in_order
+    )
     return result.index, steps
 
 
 def _contract(equation: str, operands: Sequence[_Planned], in_order: bool) -> _Planned:
     inputs, output = _einsum_terms(equation.replace(" ", ""), operands)
-    terms = [_einsum_diagonal(*term) for term in zip(inputs, operands)]
+    terms = [_einsum_diagonal(i, *term) for i, term in enumerate(zip(inputs, operands))]
     sizes: dict[str, int] = {}
-    for labels, value in terms:
+    for i, (labels, value) in enumerate(terms):
         for c, n in zip(labels, value.shape):
             if sizes.setdefault(c, n) == 1:
                 sizes[c] = n
+            elif n not in (1, sizes[c]):
+                raise RuntimeError(
+                    f"einsum(): subscript {c} has size {n} for operand {i} which does not broadcast with previously seen "
+                    f"size {sizes[c]}"
+                )
     while len(terms) > 1:
         i, j = (0, 1) if in_order else _cheapest_pair([labels for labels, _ in terms], output, sizes)
         later = set("".join(labels for k, (labels, _) in enumerate(terms) if k not in (i, j))) | set(output)
@@ -124,7 +132,12 @@ def _contract(equation: str, operands: Sequence[_Planned], in_order: bool) -> _P
 
 def _from_sublists(*args) -> tuple[str, tuple]:
     """Converts einsum(a, [0, 1], b, [1, 2], [0, 2]) to an equation."""
-    letters = lambda ls: "".join("..." if c is Ellipsis else chr(ord("a") + c) if c < 26 else chr(ord("A") + c - 26) for c in ls)  # noqa: E731
+
+    def letters(labels: Sequence) -> str:
+        if not all(c is Ellipsis or 0 <= c < len(string.ascii_letters) for c in labels):
+            raise ValueError("einsum(): subscript in subscript list is not within the valid range [0, 52)")
+        return "".join("..." if c is Ellipsis else string.ascii_letters[c] for c in labels)
+
     pairs = list(zip(args[::2], args[1::2]))
     equation = ",".join(letters(labels) for _, labels in pairs)
     if len(args) % 2:
@@ -156,6 +169,14 @@ def _einsum_terms(equation: str, operands) -> tuple[list[str], str]:
     inputs = left.split(",")
     if len(inputs) != len(operands):
         raise RuntimeError(f"einsum(): the equation has {len(inputs)} operands, got {len(operands)}")
+    for i, term in enumerate(inputs):
+        for c in term.replace("...", "", 1):
+            if c == ".":
+                raise RuntimeError(
+                    f"einsum(): found '.' for operand {i} that is not part of an ellipsis, of which it may have one"
+                )
+            if c not in string.ascii_letters:
+                raise RuntimeError(f"einsum(): invalid subscript {c!r} for operand {i}, subscripts must be in [a-zA-Z]")
     spare = [c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if c not in equation]
     widest = max((t.dim() - len(s.replace("...", "")) for s, t in zip(inputs, operands) if "..." in s), default=0)
     dots = "".join(spare[:widest])
@@ -171,15 +192,26 @@ def _einsum_terms(equation: str, operands) -> tuple[list[str], str]:
     if not arrow:
         every = "".join(inputs)
         return inputs, dots + "".join(sorted(c for c in set(every) if every.count(c) == 1 and c not in dots))
-    return inputs, output.replace("...", dots)
+    output = output.replace("...", dots)
+    for c in output:
+        if output.count(c) > 1:
+            raise RuntimeError(f"einsum(): output subscript {c} appears more than once in the output")
+        if not any(c in term for term in inputs):
+            raise RuntimeError(f"einsum(): output subscript {c} does not appear in the equation for any input operand")
+    return inputs, output
 
 
-def _einsum_diagonal(labels: str, value: _Planned) -> tuple[str, _Planned]:
+def _einsum_diagonal(operand: int, labels: str, value: _Planned) -> tuple[str, _Planned]:
     """Replaces dimensions of one operand that have the same label by their diagonal."""
     for c in dict.fromkeys(labels):
         while labels.count(c) > 1:
             first = labels.index(c)
             second = labels.index(c, first + 1)
+            if value.shape[first] != value.shape[second]:
+                raise RuntimeError(
+                    f"einsum(): subscript {c} is repeated for operand {operand} but the sizes don't match, "
+                    f"{value.shape[second]} != {value.shape[first]}"
+                )
             value = value.diagonal(0, first, second)
             labels = labels[:first] + labels[first + 1 : second] + labels[second + 1 :] + c
     return labels, value

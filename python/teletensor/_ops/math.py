@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from .. import _C
@@ -54,6 +55,10 @@ def histogram(input: Tensor, bins=100, *, range=None, weight: Tensor | None = No
         edges = bins.to(flat.dtype)
     else:
         low, high = range if range is not None else (float(flat.min()), float(flat.max())) if flat.numel() else (0.0, 1.0)
+        if bins < 1 or not (math.isfinite(low) and math.isfinite(high)):
+            raise RuntimeError(
+                f"[histogram] expected a positive number of bins and a finite range, got {bins} and [{low}, {high}]"
+            )
         low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
         edges = _torch.linspace(low, high, bins + 1, dtype=flat.dtype, device=flat.device)
     count = edges.numel() - 1

@@ -4,6 +4,19 @@ import numpy as np
 import pytest
 
 REJECTED = [
+    ("einsum('ii', x)", RuntimeError, "subscript i is repeated for operand 0 but the sizes don't match"),
+    ("einsum('bii->b', v[:2, None, None].expand(2, 1, 3))", RuntimeError, "subscript i is repeated for operand 0 but the sizes don't match, 3 != 1"),
+    ("einsum('ij,ij->i', x, x[:, :2])", RuntimeError, "subscript j has size 2 for operand 1 which does not broadcast"),
+    ("einsum('ij->iij', x)", RuntimeError, "output subscript i appears more than once"),
+    ("einsum('ij->ik', x)", RuntimeError, "output subscript k does not appear"),
+    ("einsum('i1->i', x)", RuntimeError, "subscripts must be in"),
+    ("einsum('i...j...', x)", RuntimeError, "not part of an ellipsis"),
+    ("einsum(x, [0, -1])", ValueError, "not within the valid range"),
+    ("histogram(x * float('nan'), 3)", RuntimeError, "a finite range, got 3 and"),
+    ("histogram(x, 0)", RuntimeError, "a positive number of bins"),
+    ("cosine_similarity(x, x, eps=-1).tolist()", RuntimeError, "eps must be non-negative"),
+    ("mode(x[:, :0])", IndexError, "Expected reduction dim 1 to have non-zero size"),
+    ("kthvalue(x[:, :0], 1)", IndexError, "Expected reduction dim 1 to have non-zero size"),
     ("vander(x)", RuntimeError, "x must be a one-dimensional tensor"),
     ("vander(v, N=-1)", RuntimeError, "N must be non-negative"),
     ("trapezoid(x, x, dx=2)", TypeError, "invalid combination of arguments"),
