@@ -8,9 +8,7 @@ from ..._lazy import set_module
 from ...nn import Module
 
 
-class QuantStub(Module):
-    """Marks where floating-point values become quantized ones. Returns its input."""
-
+class _Stub(Module):
     def __init__(self, qconfig: Any = None):
         super().__init__()
         if qconfig:
@@ -20,7 +18,11 @@ class QuantStub(Module):
         return x
 
 
-class DeQuantStub(QuantStub):
+class QuantStub(_Stub):
+    """Marks where floating-point values become quantized ones. Returns its input."""
+
+
+class DeQuantStub(_Stub):
     """Marks where quantized values become floating-point ones. Returns its input."""
 
 

@@ -8,7 +8,25 @@ from .module import Module
 __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
 
 
-class Dropout(Module):
+class _DropoutNd(Module):
+    """The common base of dropout."""
+
+    function: str
+
+    def __init__(self, p: float = 0.5, inplace: bool = False):
+        super().__init__()
+        if not 0.0 <= p <= 1.0:
+            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        self.p, self.inplace = p, inplace
+
+    def forward(self, input):
+        return getattr(F, self.function)(input, self.p, self.training, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}, inplace={self.inplace}"
+
+
+class Dropout(_DropoutNd):
     """In training, sets each element to zero with probability p and multiplies the rest by 1 / (1 - p). In evaluation, returns its input.
 
     Args:
@@ -24,26 +42,14 @@ class Dropout(Module):
 
     function = "dropout"
 
-    def __init__(self, p: float = 0.5, inplace: bool = False):
-        super().__init__()
-        if not 0.0 <= p <= 1.0:
-            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-        self.p, self.inplace = p, inplace
 
-    def forward(self, input):
-        return getattr(F, self.function)(input, self.p, self.training, self.inplace)
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}, inplace={self.inplace}"
-
-
-class Dropout1d(Dropout):
+class Dropout1d(_DropoutNd):
     """Zeroes whole channels."""
 
     function = "dropout1d"
 
 
-class Dropout2d(Dropout):
+class Dropout2d(_DropoutNd):
     """In training, sets whole channels of (N, C, H, W) or (C, H, W) to zero with probability p, and multiplies the rest by 1 / (1 - p).
 
     Args:
@@ -61,19 +67,19 @@ class Dropout2d(Dropout):
     function = "dropout2d"
 
 
-class Dropout3d(Dropout):
+class Dropout3d(_DropoutNd):
     """Zeroes whole channels of volumes."""
 
     function = "dropout3d"
 
 
-class AlphaDropout(Dropout):
+class AlphaDropout(_DropoutNd):
     """Dropout that preserves the mean and variance of selu's outputs."""
 
     function = "alpha_dropout"
 
 
-class FeatureAlphaDropout(AlphaDropout):
+class FeatureAlphaDropout(_DropoutNd):
     """AlphaDropout of whole channels."""
 
     function = "feature_alpha_dropout"

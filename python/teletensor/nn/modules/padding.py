@@ -32,13 +32,15 @@ class _Pad(Module):
         return str(self.padding)
 
 
-class _ZeroPad(_Pad):
-    def __init__(self, padding):
-        super().__init__(padding)
-        self.value = 0.0
+class _ReflectionPadNd(_Pad):
+    pass
 
 
-class _CircularPad(_Pad):
+class _ReplicationPadNd(_Pad):
+    pass
+
+
+class _CircularPadNd(_Pad):
     def _check_input_dim(self, input) -> None:
         if input.dim() not in (self.ndim + 1, self.ndim + 2):
             raise ValueError(f"expected {self.ndim + 1}D or {self.ndim + 2}D input (got {input.dim()}D input)")
@@ -48,7 +50,7 @@ class _CircularPad(_Pad):
         return super().forward(input)
 
 
-class _ConstantPad(_Pad):
+class _ConstantPadNd(_Pad):
     def __init__(self, padding, value: float):
         super().__init__(padding)
         self.value = value
@@ -60,7 +62,17 @@ class _ConstantPad(_Pad):
         return f"padding={self.padding}, value={self.value}"
 
 
+class _ZeroPad:
+    """The methods of padding with zeros, which is constant padding."""
+
+    def __init__(self, padding):
+        super().__init__(padding, 0.0)
+
+    extra_repr = _Pad.extra_repr
+
+
 for _name, (_mode, _n) in _TABLE.items():
-    _base = {"Constant": _ConstantPad, "Zero": _ZeroPad, "Circular": _CircularPad}.get(_name[:-5], _Pad)
+    _zero = _name.startswith("Zero")
+    _bases = (_ZeroPad, globals()[f"ConstantPad{_n}d"]) if _zero else (globals()[f"_{_name[:-2]}Nd"],)
     _members = {"mode": _mode, "ndim": _n, "__doc__": f"Pads the last {_n} dimensions ({_mode}).", "__module__": __name__}
-    globals()[_name] = type(_name, (_base,), _members)
+    globals()[_name] = type(_name, _bases, _members)

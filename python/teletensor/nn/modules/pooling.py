@@ -142,6 +142,21 @@ class LPPool3d(_LPPool):
 class _AvgPoolNd(Module):
     """The common base of average pooling."""
 
+    function: str
+
+    def __init__(
+        self, kernel_size, stride=None, padding=0, ceil_mode: bool = False, count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ):  # fmt: skip
+        super().__init__()
+        self.kernel_size, self.stride, self.padding = kernel_size, kernel_size if stride is None else stride, padding
+        self.ceil_mode, self.count_include_pad, self.divisor_override = ceil_mode, count_include_pad, divisor_override
+
+    def forward(self, input):
+        return getattr(F, self.function)(
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, self.divisor_override
+        )
+
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
@@ -150,7 +165,7 @@ class AvgPool1d(_AvgPoolNd):
     """The mean of each window of (N, C, L)."""
 
     def __init__(self, kernel_size, stride=None, padding=0, ceil_mode: bool = False, count_include_pad: bool = True):
-        super().__init__()
+        Module.__init__(self)
         self.kernel_size, self.padding = _single(kernel_size), _single(padding)
         self.stride = _single(kernel_size if stride is None else stride)
         self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
@@ -181,21 +196,8 @@ class AvgPool2d(_AvgPoolNd):
 
     function = "avg_pool2d"
 
-    def __init__(
-        self, kernel_size, stride=None, padding=0, ceil_mode: bool = False, count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ):  # fmt: skip
-        super().__init__()
-        self.kernel_size, self.stride, self.padding = kernel_size, kernel_size if stride is None else stride, padding
-        self.ceil_mode, self.count_include_pad, self.divisor_override = ceil_mode, count_include_pad, divisor_override
 
-    def forward(self, input):
-        return getattr(F, self.function)(
-            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, self.divisor_override
-        )
-
-
-class AvgPool3d(AvgPool2d):
+class AvgPool3d(_AvgPoolNd):
     """The mean of each window of (N, C, D, H, W)."""
 
     function = "avg_pool3d"

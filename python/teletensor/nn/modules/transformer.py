@@ -109,6 +109,11 @@ def _get_activation_fn(activation: str):
     return getattr(F, activation)
 
 
+def _get_clones(module: Module, count: int) -> ModuleList:
+    """Copies of a module; libraries use this name too."""
+    return ModuleList([copy.deepcopy(module) for _ in range(count)])
+
+
 def _activation(activation):
     return _get_activation_fn(activation) if isinstance(activation, str) else activation
 
@@ -195,7 +200,7 @@ class _LayerStack(Module):
 
     def __init__(self, layer, num_layers: int, norm=None):
         super().__init__()
-        self.layers = ModuleList([copy.deepcopy(layer) for _ in range(num_layers)])
+        self.layers = _get_clones(layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
 
     def _finish(self, x):
