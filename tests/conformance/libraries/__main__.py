@@ -29,7 +29,8 @@ LIBRARIES = {
     "botorch": "botorch", "open_clip": "open_clip_torch", "diffusers": "diffusers", "captum": "captum", "skorch": "skorch",
     "pytorch_metric_learning": "pytorch-metric-learning",
     "ignite": "pytorch-ignite", "x_transformers": "x-transformers", "vit_pytorch": "vit-pytorch", "torchsde": "torchsde", "zuko": "zuko",
-    "opacus": "opacus", "geoopt": "geoopt", "torchaudio": "torchaudio",
+    "opacus": "opacus", "geoopt": "geoopt", "torchaudio": "torchaudio", "fastai": "fastai", "monai": "monai", "nflows": "nflows",
+    "snntorch": "snntorch", "schedulefree": "schedulefree", "torchcde": "torchcde", "entmax": "entmax",
 }  # fmt: skip
 TOLERANCE = 2e-4  # relative to a number, or to a tensor's largest element
 

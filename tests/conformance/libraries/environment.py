@@ -19,22 +19,23 @@ AS_TORCH = ROOT / "deploy/teletensor-as-torch"
 # Installed without their dependencies, one of which is torch.
 LIBRARIES = (
     "accelerate==1.15.0", "botorch==0.18.1", "captum==0.9.0", "diffusers==0.42.1", "e3nn==0.6.0", "einops==0.8.2",
-    "fvcore==0.1.5.post20221221", "geoopt==0.5.1", "gpytorch==1.15.2", "kornia==0.9.0", "lightning-utilities==0.15.3",
-    "lightning==2.6.6", "linear_operator==0.6.1", "opacus==1.6.0", "open_clip_torch==3.3.0", "opt_einsum_fx==0.1.4",
-    "peft==0.21.2", "pyro-ppl==1.9.2", "pytorch-ignite==0.5.5", "pytorch-lightning==2.6.6", "pytorch-metric-learning==2.9.0",
-    "safetensors==0.8.0", "sentence-transformers==6.2.0", "skorch==1.4.0",
-    "stable-baselines3==2.9.2", "timm==1.0.31", "torch-einops-utils==0.2.0", "torch_geometric==2.8.1", "torchaudio==2.11.0",
+    "entmax==1.3", "fastai==2.8.12", "fvcore==0.1.5.post20221221", "geoopt==0.5.1", "gpytorch==1.15.2", "kornia==0.9.0",
+    "lightning-utilities==0.15.3", "lightning==2.6.6", "linear_operator==0.6.1", "monai==1.6.1", "nflows==0.14",
+    "opacus==1.6.0", "open_clip_torch==3.3.0", "opt_einsum_fx==0.1.4", "peft==0.21.2", "pyro-ppl==1.9.2",
+    "pytorch-ignite==0.5.5", "pytorch-lightning==2.6.6", "pytorch-metric-learning==2.9.0", "safetensors==0.8.0",
+    "schedulefree==1.4.1", "sentence-transformers==6.2.0", "skorch==1.4.0", "snntorch==1.0.0", "stable-baselines3==2.9.2",
+    "timm==1.0.31", "torch-einops-utils==0.2.0", "torch_geometric==2.8.1", "torchaudio==2.11.0", "torchcde==0.2.5",
     "torchdiffeq==0.2.5", "torchmetrics==1.9.0", "torchsde==0.2.6", "torchvision==0.29.2", "transformers==5.23.0",
     "vit-pytorch==1.26.14", "x-transformers==2.31.10", "zuko==1.6.0",
 )  # fmt: skip
 # Dependencies of the libraries and of teletensor.
 DEPENDENCIES = (
-    "aiohttp", "annotated-doc", "cloudpickle", "einx", "filelock", "fsspec", "ftfy", "grpcio", "gymnasium", "h2",
-    "huggingface_hub", "importlib_metadata", "iopath", "jaxtyping", "jinja2", "kornia_rs", "loguru", "matplotlib", "mpmath",
-    "multipledispatch", "networkx", "numpy", "opt_einsum", "packaging", "pandas", "pillow", "protobuf", "psutil", "pyparsing",
-    "pyre_extensions", "pyro-api", "pyyaml", "regex", "requests", "scikit-learn", "scipy", "setuptools", "shellingham", "sympy",
-    "tabulate", "termcolor", "threadpoolctl", "tokenizers", "tqdm", "trampoline", "typer", "typing_extensions", "xxhash",
-    "yacs",
+    "aiohttp", "annotated-doc", "cloudpickle", "einx", "fastcore", "fastdownload", "fastlite", "fastprogress", "fasttransform",
+    "filelock", "fsspec", "ftfy", "grpcio", "gymnasium", "h2", "huggingface_hub", "importlib_metadata", "iopath", "jaxtyping",
+    "jinja2", "kornia_rs", "loguru", "matplotlib", "mpmath", "multipledispatch", "networkx", "numpy", "opt_einsum", "packaging",
+    "pandas", "pillow", "plum-dispatch", "protobuf", "psutil", "pyparsing", "pyre_extensions", "pyro-api", "python-fasthtml",
+    "pyyaml", "regex", "requests", "scikit-learn", "scipy", "setuptools", "shellingham", "sympy", "tabulate", "termcolor",
+    "threadpoolctl", "tokenizers", "tqdm", "trampoline", "typer", "typing_extensions", "xxhash", "yacs",
 )  # fmt: skip
 
 
