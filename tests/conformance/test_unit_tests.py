@@ -1,11 +1,14 @@
 """The runner of PyTorch's unit tests: it records the outcome of each test, also of one that takes too long or ends the process."""
 
 import sys
+from types import ModuleType
 
 import pytest
 
 from . import sections
-from .unit_tests import comparison
+from .distributed import absent
+from .distributed.absent import Absent, AbsentModule
+from .unit_tests import comparison, former_names
 from .unit_tests.comparison import compare, kinds
 from .unit_tests.execution import Outcome, run
 
@@ -15,6 +18,10 @@ from torch._C import a_private_name
 torch.ones(2).sum().item()  # starts an engine
 class Test(unittest.TestCase):
     def test_a_private_name(self): a_private_name()
+    @a_private_name(3)
+    def test_decorated(self): pass
+    @unittest.skipIf(a_private_name, "a condition that is false")
+    def test_conditional(self): pass
     def test_fails(self): self.assertEqual(torch.ones(2).sum().item(), 3)
     def test_hangs(self): time.sleep(60)
     def test_kills(self): os._exit(3)
@@ -32,13 +39,29 @@ def test_every_outcome_is_recorded(tmp_path):
     outcomes = run(tmp_path / "test_a.py", "teletensor", sys.executable, tmp_path / "a.jsonl", limit=3)
     states = {name.removeprefix("Test::test_"): outcome.state for name, outcome in outcomes.items()}
     assert states == {
-        "a_private_name": "failed", "fails": "failed", "hangs": "failed", "kills": "failed", "passes": "passed",
+        "a_private_name": "failed", "decorated": "failed", "conditional": "passed", "fails": "failed",
+        "hangs": "failed", "kills": "failed", "passes": "passed",
         "skips": "skipped", "wrong": "passed",
     }  # fmt: skip
-    assert "a_private_name" in outcomes["Test::test_a_private_name"].message
+    assert all("a_private_name" in outcomes[f"Test::test_{name}"].message for name in ("a_private_name", "decorated"))
     assert "2.0 != 3" in outcomes["Test::test_fails"].message and "no reason" in outcomes["Test::test_skips"].message
     assert "longer than 3 s" in outcomes["Test::test_hangs"].message
     assert outcomes["Test::test_kills"].message == "ended the process (3)"
+
+
+def test_former_names_are_set_where_they_are_missing(monkeypatch):
+    module = ModuleType("a_module")
+    module.name = 4
+    monkeypatch.setitem(sys.modules, "a_module", module)
+    monkeypatch.setattr(former_names, "NAMES", {"a_module.former": lambda m: m.name + 1, "a_module.name": lambda _: 0})
+    former_names.provide("from a_module import former, name")
+    assert (module.former, module.name) == (5, 4)
+
+
+def test_relative_imports_are_provided(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", AbsentModule("torch"))
+    assert absent.provide("from .values import a", package="torch.b") == ["torch.b.values.a"]
+    assert isinstance(sys.modules.pop("torch.b.values").a, Absent) and sys.modules.pop("torch.b")
 
 
 def test_a_file_that_cannot_be_imported(tmp_path):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import importlib.util
 import sys
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 
@@ -15,7 +16,12 @@ class AbsentName(Exception):
 
 
 class Absent:
-    """Raises AbsentName on any use except in an annotation. Its attributes are absent, too."""
+    """Raises AbsentName on any use except in an annotation or a condition, where it is false. Its attributes are absent, too.
+
+    Decorators are accepted while `importing`: the decorated function raises AbsentName.
+    """
+
+    importing = False
 
     def __init__(self, name: str):
         self.__dict__["_name"] = name
@@ -23,7 +29,17 @@ class Absent:
     def _raise(self, *args: Any, **kwargs: Any) -> Any:
         raise AbsentName(self._name)
 
-    __call__ = __iter__ = __mro_entries__ = __setattr__ = __enter__ = __int__ = __float__ = __mul__ = __rmul__ = _raise
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not Absent.importing:
+            self._raise()
+        if len(args) == 1 and isinstance(args[0], FunctionType):
+            return functools.wraps(args[0])(lambda *_, **__: self._raise())
+        return self
+
+    def __bool__(self) -> bool:
+        return False
+
+    __iter__ = __mro_entries__ = __setattr__ = __enter__ = __int__ = __float__ = __mul__ = __rmul__ = _raise
 
     def __or__(self, other: Any) -> Absent:
         return self
@@ -63,23 +79,23 @@ def _module(name: str) -> ModuleType:
         return module
 
 
-def provide(source: str, besides: str | None = None) -> list[str]:
+def provide(source: str, besides: str | None = None, package: str = "") -> list[str]:
     """Makes the top-level imports of `torch` modules in the source succeed; returns the names that are absent.
 
-    `besides`: a package from which everything exists.
+    `besides`: a package from which everything exists. `package`: the package of the source, for its relative imports.
     """
     absent = []
     for node in ast.parse(source).body:
-        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(f"{besides}."):
-            continue
         if isinstance(node, ast.Import):
             for alias in node.names:
                 if alias.name.split(".")[0] == "torch" and isinstance(_module(alias.name), AbsentModule):
                     absent.append(alias.name)
-        elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "torch":
-            module = _module(node.module)
-            for alias in node.names:
-                absent += _provide_name(module, node.module, alias.name)
+        elif isinstance(node, ast.ImportFrom):
+            path = importlib.util.resolve_name("." * node.level + (node.module or ""), package) if node.level else node.module
+            if path.split(".")[0] == "torch" and not f"{path}.".startswith(f"{besides}."):
+                module = _module(path)
+                for alias in node.names:
+                    absent += _provide_name(module, path, alias.name)
     return absent
 
 

@@ -18,7 +18,7 @@ from rich.table import Table
 from .. import sections
 from ..peer import BUILD, PACKAGES, ROOT, add_option, python_of
 from .comparison import Comparison, compare, kinds
-from .execution import run
+from .execution import LIMIT, run
 
 PAGE = ROOT / "docs/conformance.md"
 FOLDER = BUILD / "unit-tests"
@@ -34,7 +34,10 @@ FILES = (
     "nn/test_parametrization", "nn/test_pooling", "nn/test_pruning", "test_modules", "test_transformers", "optim/test_lrscheduler",
     "optim/test_optim", "optim/test_swa_utils", "test_optim", "distributions/test_constraints", "distributions/test_distributions",
     "distributions/test_transforms", "test_fx", "test_module_tracker", "test_flop_counter", "test_pytree", "test_subclass",
-    "test_overrides", "test_weak", "test_utils", "test_autocast", "test_testing", "test_futures",
+    "test_overrides", "test_weak", "test_utils", "test_autocast", "test_testing", "test_futures", "dynamo/test_misc",
+    "dynamo/test_repros", "dynamo/test_functions", "dynamo/test_higher_order_ops", "export/test_export",
+    "quantization/core/test_quantized_tensor", "quantization/core/test_quantized_op", "quantization/core/test_quantized_functional",
+    "quantization/core/test_quantized_module", "quantization/core/test_workflow_module", "quantization/core/test_workflow_ops",
 )  # fmt: skip
 HEAD = (
     "file", "tests", "passed with both", "by design", "other failures", "failed with both", "failed with PyTorch only",
@@ -55,12 +58,12 @@ names of functions that have changed since were adapted by hand.
 """
 
 
-def _comparison(checkout: Path, name: str, python: str, every: int) -> Comparison:
+def _comparison(checkout: Path, name: str, python: str, every: int, limit: float) -> Comparison:
     """Runs a file with both packages at the same time."""
     file, record = checkout / f"test/{name}.py", FOLDER / name.replace("/", "-")
     packages = ("teletensor", "torch")
     with ThreadPoolExecutor() as pool:
-        ours, theirs = pool.map(lambda package: run(file, package, python, Path(f"{record}.{package}.jsonl"), every), packages)
+        ours, theirs = pool.map(lambda package: run(file, package, python, Path(f"{record}.{package}.jsonl"), every, limit), packages)
     return compare(name, ours, theirs, every)
 
 
@@ -81,6 +84,7 @@ def main() -> int:
     parser.add_argument("--checkout", type=Path, required=True, help="a checkout of github.com/pytorch/pytorch")
     parser.add_argument("--only", nargs="+", help="files in the folder test, without .py")
     parser.add_argument("--every", type=int, default=1, help="run one of so many tests of each file, chosen by their names")
+    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds per test")
     add_option(parser)
     options = parser.parse_args()
     python = python_of(options, *PACKAGES, "pytest")
@@ -89,7 +93,7 @@ def main() -> int:
         if not (options.checkout / f"test/{name}.py").exists():
             console.print(f"{name}: not in the checkout", markup=False)
             continue
-        results.append(_comparison(options.checkout.resolve(), name, python, options.every))
+        results.append(_comparison(options.checkout.resolve(), name, python, options.every, options.limit))
         console.print(" ".join(results[-1].cells()), markup=False)
         for text, count in kinds(results[-1].unexplained())[:5]:
             console.print(f"    {count}: {text}", markup=False)

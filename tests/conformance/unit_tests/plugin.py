@@ -7,7 +7,6 @@ continues after a test that ended the process.
 
 from __future__ import annotations
 
-import contextlib
 import faulthandler
 import json
 import signal
@@ -19,7 +18,7 @@ from zlib import crc32
 
 import pytest
 
-from . import presentation
+from . import former_names, presentation
 
 
 def pytest_addoption(parser: Any) -> None:
@@ -41,7 +40,11 @@ def pytest_configure(config: Any) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector: Any) -> Iterator[Any]:
     """Makes the imports of names that the package lacks succeed."""
-    with presentation.lenient(collector.path.read_text()) if isinstance(collector, pytest.Module) else contextlib.nullcontext():
+    if not isinstance(collector, pytest.Module):
+        return (yield)
+    source = collector.path.read_text()
+    former_names.provide(source)
+    with presentation.lenient(source):
         return (yield)
 
 

@@ -20,27 +20,26 @@ from ..distributed.absent import Absent, provide
 from . import stand_ins
 
 INTERNAL = "torch.testing._internal"
-LOADED = (INTERNAL, "torch.testing._comparison", "torch.testing._utils")  # PyTorch's modules
-_importing = 0  # files
+LOADED = (INTERNAL, "torch.testing._comparison", "torch.testing._utils", "torch._dynamo.testing")  # PyTorch's modules
+OWN = {name: Path(__file__).with_name("dynamo_test_case.py") for name in ("torch._dynamo.test_case", "torch._inductor.test_case")}
 
 
 @contextlib.contextmanager
-def lenient(source: str, besides: str | None = None) -> Iterator[None]:
-    """While a file is imported. `besides`: a package from which it imports names that exist."""
-    global _importing
-    provide(source, besides)
-    _importing += 1
+def lenient(source: str, besides: str | None = None, package: str = "") -> Iterator[None]:
+    """While a file of a package is imported. `besides`: a package from which it imports names that exist."""
+    provide(source, besides, package)
+    before, Absent.importing = Absent.importing, True
     try:
         yield
     finally:
-        _importing -= 1
+        Absent.importing = before
 
 
 class _Loader(SourceFileLoader):
     """Executes a file of PyTorch."""
 
     def exec_module(self, module: ModuleType) -> None:
-        with lenient(Path(self.path).read_text(), INTERNAL):
+        with lenient(Path(self.path).read_text(), INTERNAL, module.__package__):
             super().exec_module(module)
 
 
@@ -51,9 +50,12 @@ class _Finder:
         self._folder = folder
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if name in OWN:
+            return importlib.util.spec_from_file_location(name, OWN[name])
         if name not in LOADED and not name.startswith(f"{INTERNAL}."):
             return None
-        spec = PathFinder.find_spec(name, [str(self._folder / "testing")] if name in LOADED else path)
+        folder = self._folder.joinpath(*name.split(".")[1:-1])
+        spec = PathFinder.find_spec(name, [str(folder)] if name in LOADED else path)
         if spec and isinstance(spec.loader, SourceFileLoader):
             spec.loader = _Loader(spec.loader.name, spec.loader.path)
         return spec
@@ -69,7 +71,7 @@ def _provide_private(owner: Any, name: str) -> None:
                 raise AttributeError(f"module {name!r} has no attribute {args[-1]!r}")
             return before(*args)
         except AttributeError:
-            if not _importing or not args[-1].startswith("_") or args[-1].startswith("__"):
+            if not Absent.importing or not ("._" in name or args[-1].startswith("_")) or args[-1].startswith("__"):
                 raise
             return Absent(f"{name}.{args[-1]}")
 
@@ -87,6 +89,9 @@ def install() -> None:
     _provide_private(torch, "torch")
     _provide_private(torch._C, "torch._C")
     _provide_private(type(torch.ops.aten), "torch.ops.aten")
+    _provide_private(type(torch.ops.aten.cat), "torch.ops.aten._operator")  # overloads
+    for name in ("torch.fx.experimental._config", "torch.utils._pytree"):
+        _provide_private(importlib.import_module(name), name)
     if pytorch:
         sys.meta_path.insert(0, _Finder(Path(pytorch.origin).parent))
         importlib.import_module("torch.testing._utils")  # an attribute of torch.testing

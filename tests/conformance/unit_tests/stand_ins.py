@@ -16,6 +16,43 @@ class _ScriptFunction:
         raise NotImplementedError("TorchScript")
 
 
+def _optimize_assert(backend: Any, **options: Any) -> Any:
+    return sys.modules["torch"]._dynamo.optimize(backend, nopython=True, **options)
+
+
+def _aot_eager(module: Any, inputs: Any, **_: Any) -> Any:
+    return sys.modules["torch"]._dynamo.lookup_backend("aot_eager")(module, inputs)
+
+
+def _unsupported(first: Any, second: Any) -> Any:
+    """A function that ends the graph."""
+    sys.modules["torch"]._dynamo.graph_break()
+    return second
+
+
+def _same(ref: Any, res: Any, *, tol: float = 1e-4, equal_nan: bool = False, exact_dtype: bool = True, **_: Any) -> bool:
+    """Whether two results are equal, up to rounding."""
+    torch = sys.modules["torch"]
+    options = {"tol": tol, "equal_nan": equal_nan, "exact_dtype": exact_dtype}
+    if isinstance(ref, (list, tuple, set)):
+        return len(ref) == len(res) and all(_same(a, b, **options) for a, b in zip(ref, res, strict=True))
+    if isinstance(ref, dict):
+        return ref.keys() == res.keys() and all(_same(ref[key], res[key], **options) for key in ref)
+    if isinstance(ref, torch.Tensor):
+        return _close(ref, res, tol, equal_nan, exact_dtype)
+    if type(ref).__module__ == "numpy" or isinstance(ref, float):
+        return _close(torch.as_tensor(ref), torch.as_tensor(res), tol, equal_nan, exact_dtype)
+    return ref is res if ref is None else bool(ref == res) or vars(ref).keys() == vars(res).keys() and _same(vars(ref), vars(res))
+
+
+def _close(ref: Any, res: Any, tol: float, equal_nan: bool, exact_dtype: bool) -> bool:
+    try:
+        sys.modules["torch"].testing.assert_close(res, ref, rtol=tol, atol=tol, equal_nan=equal_nan, check_dtype=exact_dtype)
+    except AssertionError:
+        return False
+    return True
+
+
 def _exists(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None
@@ -37,7 +74,13 @@ NAMES: dict[str, dict[str, Any]] = {
     },
     "torch._export.wrappers": {"mark_subclass_constructor_exportable_experimental": lambda function: function},
     "torch._higher_order_ops.invoke_subgraph": {"mark_compile_region": lambda function: function},
-    "torch._dynamo": {"is_dynamo_supported": lambda: True},
+    "torch._dynamo": {"is_dynamo_supported": lambda: True, "optimize_assert": _optimize_assert},
+    "torch._dynamo.backends.debugging": {"aot_eager": _aot_eager},
+    "torch._dynamo.backends.registry": {"lookup_backend": lambda name: sys.modules["torch"]._dynamo.lookup_backend(name)},
+    "torch._dynamo.config": {"debug_disable_compile_counter": False},
+    "torch._dynamo.eval_frame": {"unsupported": _unsupported},
+    "torch._dynamo.utils": {"CompileCounterInt": int, "same": _same, "ifdynstaticdefault": lambda static, dynamic: static},
+    "torch._inductor.utils": {"GPU_TYPES": []},
     "torch._subclasses": {"CrossRefFakeMode": object},
     "torch._utils": {"_is_privateuse1_backend_available": lambda: False},
     "torch._utils_internal": {"get_writable_path": lambda path: path, "get_file_path": lambda *parts: "/".join(parts)},
@@ -53,7 +96,7 @@ NAMES: dict[str, dict[str, Any]] = {
     "torch.profiler": {"itt": SimpleNamespace(is_available=lambda: False)},
     "torch.utils": {"deterministic": SimpleNamespace(fill_uninitialized_memory=True)},  # set around tests
     "torch.utils._import_utils": {"_check_module_exists": _exists, "import_dill": lambda: None},
-    "torch.utils._triton": {"has_triton": lambda: False},
+    "torch.utils._triton": {"has_triton": lambda **_: False},
 }  # fmt: skip
 
 
@@ -78,4 +121,4 @@ def install() -> None:
     for name, values in NAMES.items():
         module = _module(name)
         for attribute, value in values.items():
-            setattr(module, attribute, value)
+            object.__setattr__(module, attribute, value)  # also a setting that does not exist
