@@ -222,8 +222,10 @@ class WithoutAutocast {
 
 bool fills_new = false;  // see set_fills_new
 
-// Fills tensors that an operator has created without values: with NaN, or the largest number of the dtype.
-void fill_new(const client::Tensors& created) {
+// Fills tensors that an operator has created without values, if set_fills_new() is on: with NaN, or the largest number of the dtype.
+void fill_new(uint16_t id, const client::Tensors& created) {
+  if (!fills_new || (id != op_id::kEmpty && id != op_id::kEmptyLike && id != op_id::kNewEmpty)) [[likely]]
+    return;
   for (const client::Tensor& t : created) {
     Scalar value = std::numeric_limits<double>::quiet_NaN();
     if (t->dtype == DType::kBool) {
@@ -245,6 +247,7 @@ PyObject* call_resizing(const Op& op, uint16_t id, const ParsedArgs& parsed, con
   PyObject* out = given_out(call);
   const WithoutAutocast as_for_out;  // autocast does not apply to calls with out=
   client::Tensors results = call_op(id, parsed.args, session);
+  fill_new(id, results);
   check(ErrorKind::kType, results.size() == parsed.into.size(), op.name, "(): expected ", results.size(),
         " out tensors, got ", parsed.into.size());
   for (size_t i = 0; i < results.size(); ++i) {
@@ -302,8 +305,7 @@ PyObject* call_unlogged(const Entry& entry, PyObject* module, const PythonCall& 
         if (!has_format(*input, format)) return wrap(laid_out(in_format(input, format), format, true));
       }
       client::Tensors results = call_op(id, parsed.args, session, parsed.into);
-      if (fills_new && (id == op_id::kEmpty || id == op_id::kEmptyLike || id == op_id::kNewEmpty)) [[unlikely]]
-        fill_new(results);
+      fill_new(id, results);
       if (format != MemoryFormat::kNone && !in_place && parsed.into.empty()) [[unlikely]] {
         const Arg& input = parsed.args[0];
         const uint64_t storage = input.kind == Arg::Kind::kTensor ? first_tensor(parsed)->storage_number() : 0;

@@ -195,17 +195,27 @@ class Attributes:
             return self.attribute_of_match(value, name) or BuiltinMethod(value, name)
         if isinstance(value, DequeValue) and name == "maxlen":
             return Constant(value.maxlen)
-        if isinstance(value, (SequenceValue, DictValue, SetValue, DequeValue)):
+        if isinstance(value, (SequenceValue, DictValue, SetValue, DequeValue, PartialValue)):
             found = lookup(value.cls, name)
             if found is MISSING:
+                if isinstance(value, PartialValue):
+                    self.check_no_attributes(value)
                 return raise_(AttributeError, f"'{value.cls.__name__}' object has no attribute '{name}'")
             if isinstance(found, _METHODS_IN_C):
                 return BuiltinMethod(value, name)
+            if type(found) in EQUAL_TYPES:
+                return Constant(found)
         if isinstance(value, DictView) and value.is_set and name == "isdisjoint":
             return BuiltinMethod(value, name)
         if isinstance(value, Opaque) and type(value.obj) is contextvars.ContextVar and name == "get":
             return BuiltinMethod(value, name)
         raise Break(f"attribute {name} of a {kind(value)}")
+
+    def check_no_attributes(self, value: PartialValue) -> None:
+        """Adds a guard: nothing has set an attribute of the partial."""
+        if value.source is not None:
+            state = value.source.attribute("__reduce__").then(CALL).then(TUPLE_ITEM, None, 2)
+            self.guards.check(CHECK_IS, state.then(TUPLE_ITEM, None, 3), None)
 
     def tuple_attribute(self, value: SequenceValue, name: str) -> Value:
         """An attribute of a named tuple, of a Size or of several named results."""

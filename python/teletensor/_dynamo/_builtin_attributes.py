@@ -222,9 +222,7 @@ def _id(ex, args, kwargs):
 def _partial(ex, args, kwargs):
     function, rest = ex.real(args[0]), list(args[1:])
     if isinstance(function, PartialValue):  # Python joins them, if the inner one has no attributes
-        if function.source is not None:
-            state = function.source.attribute("__reduce__").then(CALL).then(TUPLE_ITEM, None, 2)
-            ex.guards.check(CHECK_IS, state.then(TUPLE_ITEM, None, 3), None)
+        ex.check_no_attributes(function)
         return PartialValue(function.function, [*function.args, *rest], {**function.kwargs, **kwargs})
     return PartialValue(function, rest, dict(kwargs))
 

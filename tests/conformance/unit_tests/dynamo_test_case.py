@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import torch
 from torch.testing._internal.common_utils import TestCase as _TestCase
 from torch.testing._internal.common_utils import run_tests  # noqa: F401
@@ -9,6 +11,16 @@ from torch.testing._internal.common_utils import run_tests  # noqa: F401
 
 class TestCase(_TestCase):
     """A test of torch.compile: starts and ends without compiled functions and counters."""
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        super().setUpClass()
+        cls._exit_stack = contextlib.ExitStack()  # to which tests add settings
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        cls._exit_stack.close()
+        super().tearDownClass()
 
     def setUp(self) -> None:
         super().setUp()

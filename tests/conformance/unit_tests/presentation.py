@@ -10,6 +10,7 @@ import contextlib
 import importlib
 import importlib.util
 import sys
+import unittest
 from collections.abc import Iterator
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
@@ -22,6 +23,8 @@ from . import stand_ins
 INTERNAL = "torch.testing._internal"
 LOADED = (INTERNAL, "torch.testing._comparison", "torch.testing._utils", "torch._dynamo.testing")  # PyTorch's modules
 OWN = {name: Path(__file__).with_name("dynamo_test_case.py") for name in ("torch._dynamo.test_case", "torch._inductor.test_case")}
+
+reads_results = True  # within assertRaises
 
 
 @contextlib.contextmanager
@@ -78,6 +81,32 @@ def _provide_private(owner: Any, name: str) -> None:
     owner.__getattr__ = attribute
 
 
+def _read_within_assert_raises(torch: Any) -> None:
+    """Reads each result within assertRaises: errors that depend on values are raised when a value is read."""
+
+    class Reading(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            result = function(*args, **(kwargs or {}))
+            for value in result if isinstance(result, (tuple, list)) else [result]:
+                if type(value) is torch.Tensor and value.layout is torch.strided and value.device.type != "meta" and not value.is_quantized:
+                    value.detach().flatten()[:1].tolist()
+            return result
+
+    context = unittest.case._AssertRaisesContext
+    enter, leave = context.__enter__, context.__exit__
+
+    def entered(self: Any) -> Any:
+        self.reading = Reading() if reads_results else contextlib.nullcontext()
+        self.reading.__enter__()
+        return enter(self)
+
+    def left(self: Any, *exception: Any) -> Any:
+        self.reading.__exit__(*exception)
+        return leave(self, *exception)
+
+    context.__enter__, context.__exit__ = entered, left
+
+
 def install() -> None:
     """Makes `import torch` return teletensor."""
     pytorch = importlib.util.find_spec("torch")
@@ -92,6 +121,7 @@ def install() -> None:
     _provide_private(type(torch.ops.aten.cat), "torch.ops.aten._operator")  # overloads
     for name in ("torch.fx.experimental._config", "torch.utils._pytree"):
         _provide_private(importlib.import_module(name), name)
+    _read_within_assert_raises(torch)
     if pytorch:
         sys.meta_path.insert(0, _Finder(Path(pytorch.origin).parent))
         importlib.import_module("torch.testing._utils")  # an attribute of torch.testing

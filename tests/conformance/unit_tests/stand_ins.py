@@ -94,7 +94,6 @@ NAMES: dict[str, dict[str, Any]] = {
     "torch.cuda.jiterator": dict.fromkeys(("_create_jit_fn", "_create_multi_output_jit_fn"), lambda *_, **__: _ScriptFunction()),
     "torch.ops.mkldnn": {"_is_mkldnn_acl_supported": lambda: False},
     "torch.profiler": {"itt": SimpleNamespace(is_available=lambda: False)},
-    "torch.utils": {"deterministic": SimpleNamespace(fill_uninitialized_memory=True)},  # set around tests
     "torch.utils._import_utils": {"_check_module_exists": _exists, "import_dill": lambda: None},
     "torch.utils._triton": {"has_triton": lambda **_: False},
 }  # fmt: skip

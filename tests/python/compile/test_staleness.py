@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 import functools
 
+import pytest
+
 import teletensor as torch
 from teletensor import nn
 
@@ -321,3 +323,20 @@ def test_objects_without_attributes_are_compared_by_identity():
     x = torch.ones(2)
     for values in {}, {"a": object()}, {"a": SENTINEL}, {"a": object()}:
         assert torch.equal(compiled(x, values), f(x, values))
+
+
+HALF = functools.partial(lambda a, b: a * b, b=0.5)
+
+
+def test_attributes_of_a_partial():
+    def set_label():
+        HALF.label = 1
+        return lambda: vars(HALF).clear()
+
+    check(lambda x: HALF(x) if hasattr(HALF, "label") else x * 3, set_label)
+
+
+@pytest.mark.parametrize("name", ["__call__", "__eq__", "__module__", "__new__", "__name__", "__code__", "args", "label"])
+def test_names_of_a_partial(name):
+    compiled = torch.compile(lambda x: x * (2 if hasattr(functools.partial(torch.add, x), name) else 3), fullgraph=True)
+    assert compiled(X)[0] == (2 if hasattr(functools.partial(torch.add, X), name) else 3)
