@@ -295,7 +295,7 @@ DType dtype_from(PyObject* o) {
   if (PyObject_IsInstance(o, reinterpret_cast<PyObject*>(dtype_type)) == 1) {
     Owned name(PyObject_Repr(o));
     const char* text = name ? PyUnicode_AsUTF8(name.get()) : nullptr;
-    if (text != nullptr) fail(ErrorKind::kType, "dtype: expected one that ordinary tensors have, got ", text);
+    if (text != nullptr) fail(ErrorKind::kRuntime, "dtype: expected one that ordinary tensors have, got ", text);
   }
   PyErr_Clear();
   fail(ErrorKind::kType, "dtype must be teletensor.dtype, not ", Py_TYPE(o)->tp_name);

@@ -5,16 +5,18 @@ The first match counts. An error with another text has the expected type, as ass
 
 from __future__ import annotations
 
+_PRIVATE = "uses a private name of PyTorch"
+_COUNTS = r"(frame_count|op_count|num_placeholders|counters\[|graphs)"
 _REFUSED = ("does not find out whether", "the engine has stored the tensor", "has no values in the engine", "forward mode: expected")
 REASONS: dict[str, str] = {
     rf"does not match .*({'|'.join(_REFUSED)})": "is refused with an error that says so (docs/differences)",
     r""": AssertionError: ["'].*["'] does not match ["']""": "an error has another text",
-    r"AttributeError: (module 'teletensor[\w.]*'|'teletensor\.Tensor' object) has no attribute '_(?!_)": "uses a private name of PyTorch",
-    r"(AttributeError: module|ModuleNotFoundError: No module named) '(torch|teletensor)\.[\w.]*\b_[a-z]\w+[\w.]*'": "uses a private name of PyTorch",
-    r"Scalars are not equal!.* at self\.assert\w+\(.*(frame_count|op_count|num_placeholders|counters\[|graphs)": "counts graphs, or operators in them",
+    r"AttributeError: (module 'teletensor[\w.]*'|'teletensor\.Tensor' object) has no attribute '_(?!_)": _PRIVATE,
+    r"(AttributeError: module|ModuleNotFoundError: No module named) '(torch|teletensor)\.[\w.]*\b_[a-z]\w+[\w.]*'": _PRIVATE,
+    rf"Scalars are not equal!.* at self\.assert\w+\(.*{_COUNTS}": "counts graphs, or operators in them",
     r"Failed: Unexpected success": "passes where PyTorch is expected to fail",
     r"test_autograd::.*::test_autograd_inplace_views_cross_dtype: ": "expects the wrong gradient that the test describes",
-    r"AbsentName(: | is raised)|<tests\.conformance\.distributed\.absent\.Abs": "uses a private name of PyTorch",
+    r"AbsentName(: | is raised)|<tests\.conformance\.distributed\.absent\.Abs": _PRIVATE,
     r"not implemented yet \(docs/names\.md\)": "uses a name that teletensor lacks (docs/names.md)",
     r"got torch\.complex32|'chalf'|!= torch\.complex32": "complex numbers of half precision (docs/differences/numbers.md)",
     r"more than one element of the written-to tensor": "writes to an expanded tensor (docs/differences/tensors.md)",

@@ -8,7 +8,8 @@ import pytest
 
 CALLS = [
     "empty(3)", "empty(3, out=zeros(1))", "empty(3, dtype=float64)", "empty(3, dtype=float16)", "empty(3, dtype=complex64)",
-    "empty(3, dtype=int32)", "empty(3, dtype=int64)", "empty(3, dtype=uint8)", "empty(3, dtype=bool)", "empty_like(ones(3))", "ones(1).new_empty(3)",
+    "empty(3, dtype=int32)",
+    "empty(3, dtype=int64)", "empty(3, dtype=uint8)", "empty(3, dtype=bool)", "empty_like(ones(3))", "ones(1).new_empty(3)",
     "empty_strided((3,), (2,))", "empty_permuted((3, 1), (1, 0))", "ones(1).new_empty_strided((3,), (1,))", "Tensor(3)", "ones(1).new(3)",
     "ones(1).resize_(4)[1:]",
 ]  # fmt: skip
