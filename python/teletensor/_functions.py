@@ -321,7 +321,7 @@ class iinfo(_Limits):  # noqa: N801 - PyTorch's name
             raise TypeError("torch.bool is not supported by torch.iinfo")
         if dtype.is_floating_point or dtype.is_complex:
             raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
-        bits, signed = 8 * dtype.itemsize, dtype.is_signed
+        bits, signed = 8 * dtype.itemsize, getattr(dtype, "stored", dtype).is_signed  # of the integers of a quantized dtype
         least = -(2 ** (bits - 1)) if signed else 0
         self.__dict__.update(bits=bits, min=least, max=2 ** (bits - signed) - 1, dtype=str(dtype).removeprefix("torch."))
 

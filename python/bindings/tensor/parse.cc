@@ -60,6 +60,7 @@ size_t parameter_index(const Op& op, std::string_view name) {
   if (name == "axis") return find("dim");
   if (name == "keepdims") return find("keepdim");
   if (name == "x2") return find("other");
+  if (name == "from") return find("from_");
   const bool names_first =
       name == "input" || name == "self" || name == "x" || name == "x1" || name == "a" || name == "A";
   return names_first && !op.params.empty() && op.params[0].type == ParamType::kTensor ? 0 : op.params.size();

@@ -107,6 +107,9 @@ def aot_eager(gm: Any, _fake_tensor_inputs: Sequence[Tensor], **kwargs: Any) -> 
     return eager(gm, _fake_tensor_inputs, **kwargs)
 
 
+register_backend(aot_eager, "aot_eager_decomp_partition", ("debug",))
+
+
 def accepts_keywords(function: Callable) -> bool:
     """Whether a backend accepts options."""
     import inspect

@@ -1,7 +1,6 @@
 """torch.backends.quantized: the library whose results quantized operators have.
 
-Products are exact in integers, so that the libraries' results are the same; the name selects nothing. "qnnpack" is not offered,
-because it was not compared.
+Products are exact in integers, so that the libraries' results are the same; the name selects nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from types import ModuleType
 
 __all__ = ["engine", "supported_engines"]  # noqa: F822 - properties of the module
 
-_ENGINES = ("none", "onednn", "x86", "fbgemm")
+_ENGINES = ("none", "qnnpack", "onednn", "x86", "fbgemm")
 
 
 class _Settings(ModuleType):

@@ -7,7 +7,9 @@ continues after a test that ended the process.
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
+import importlib
 import json
 import signal
 import sys
@@ -32,6 +34,10 @@ def pytest_addoption(parser: Any) -> None:
 def pytest_configure(config: Any) -> None:
     """Presents the package, and starts the record."""
     sys.argv = sys.argv[:1]  # PyTorch's tests read it
+    with contextlib.suppress(ImportError):
+        hypothesis = importlib.import_module("hypothesis")
+        hypothesis.settings.register_profile("unlimited", deadline=None)  # the profiles of PyTorch's tests inherit it
+        hypothesis.settings.load_profile("unlimited")
     if config.option.package == "teletensor":
         presentation.install()
     config.pluginmanager.register(_Recorder(config.option.record, config.option.limit, config.option.every))

@@ -38,12 +38,24 @@ def lenient(source: str, besides: str | None = None, package: str = "") -> Itera
         Absent.importing = before
 
 
+def _name_parameters(common_utils: ModuleType) -> None:
+    """Gives tests PyTorch's names: memory formats and layouts, which are texts in teletensor, are numbered."""
+    before = common_utils.parametrize._formatted_str_repr
+
+    def named(self: Any, index: int, name: str, value: Any) -> str:
+        return f"{name}{index}" if isinstance(value, str) and type(value) is not str else before(self, index, name, value)
+
+    common_utils.parametrize._formatted_str_repr = named
+
+
 class _Loader(SourceFileLoader):
     """Executes a file of PyTorch."""
 
     def exec_module(self, module: ModuleType) -> None:
         with lenient(Path(self.path).read_text(), INTERNAL, module.__package__):
             super().exec_module(module)
+        if module.__name__ == f"{INTERNAL}.common_utils":
+            _name_parameters(module)
 
 
 class _Finder:

@@ -6,10 +6,12 @@ The first match counts. An error with another text has the expected type, as ass
 from __future__ import annotations
 
 _PRIVATE = "uses a private name of PyTorch"
+_SAYS_SO = "is refused with an error that says so (docs/differences)"
 _COUNTS = r"(frame_count|op_count|num_placeholders|counters\[|graphs)"
 _REFUSED = ("does not find out whether", "the engine has stored the tensor", "has no values in the engine", "forward mode: expected")
 REASONS: dict[str, str] = {
-    rf"does not match .*({'|'.join(_REFUSED)})": "is refused with an error that says so (docs/differences)",
+    rf"does not match .*({'|'.join(_REFUSED)})": _SAYS_SO,
+    r"\[save\] cannot save an object of type|PackageExporter: a package contains pickles": _SAYS_SO,
     r""": AssertionError: ["'].*["'] does not match ["']""": "an error has another text",
     r"AttributeError: (module 'teletensor[\w.]*'|'teletensor\.Tensor' object) has no attribute '_(?!_)": _PRIVATE,
     r"(AttributeError: module|ModuleNotFoundError: No module named) '(torch|teletensor)\.[\w.]*\b_[a-z]\w+[\w.]*'": _PRIVATE,

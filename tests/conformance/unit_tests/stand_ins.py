@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import sys
@@ -95,6 +96,7 @@ NAMES: dict[str, dict[str, Any]] = {
     "torch.ops.mkldnn": {"_is_mkldnn_acl_supported": lambda: False},
     "torch.profiler": {"itt": SimpleNamespace(is_available=lambda: False)},
     "torch.utils._import_utils": {"_check_module_exists": _exists, "import_dill": lambda: None},
+    "torch.utils._mode_utils": {"no_dispatch": contextlib.nullcontext, "all_same_mode": lambda modes: len(set(modes)) == 1},
     "torch.utils._triton": {"has_triton": lambda **_: False},
 }  # fmt: skip
 

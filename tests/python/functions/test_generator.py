@@ -42,6 +42,12 @@ def test_in_place(torch, method, args, reference):
     assert stats.kstest(x.double().numpy(), reference.cdf).pvalue > 1e-4
 
 
+@pytest.mark.parametrize("method", ["uniform_", "random_"])
+def test_the_keyword_from(torch, method):
+    x = getattr(torch.zeros(20), method)(**{"from": 2, "to": 3})
+    assert 2 <= x.min() and x.max() < 3
+
+
 def test_geometric(torch):
     x = torch.empty(8000).geometric_(0.3).numpy()
     assert x.min() == 1 and np.all(x == np.round(x))

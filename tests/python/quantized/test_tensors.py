@@ -395,12 +395,6 @@ def test_states_of_observers_keep_their_order_in_any_sizes(torch, sizes):
     assert torch.allclose(scale.reshape(-1), expected) and point.reshape(-1).tolist() == [64, 73, 0]
 
 
-def test_products_of_qint32_are_refused(torch):
-    a = torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint32)
-    with pytest.raises(NotImplementedError, match="qint32"):
-        torch.ops.quantized.mul(a, a, 0.1, 0)
-
-
 _LOOPS = """
 import teletensor as torch
 torch.manual_seed(0)
@@ -453,3 +447,39 @@ def test_dimension_of_the_channels(torch, expression, axis):
     result = eval(expression, names)
     assert result.q_per_channel_axis() == torch.Tensor.q_per_channel_axis(result) == axis
     assert result.dequantize().shape[axis] == result.q_per_channel_scales().numel()
+
+
+# Results of PyTorch for numbers of qint32: an expression, the integers, and the scale and zero point.
+QINT32 = [
+    ("o.mul(a, b, 0.5, 3)", [-9, 1, 19, 753], (0.5, 3)), ("o.mul_relu(a, b, 0.5, 3)", [3, 3, 19, 753], (0.5, 3)),
+    ("o.add_scalar(a, -2.5)", [-2995, 505, 2005, 100000000], (0.001, 2505)),
+    ("o.mul_scalar(a, -2.5)", [2994, -506, -2006, -100000001], (0.0025, -6)),
+    ("o.mul_scalar_relu(a, -2.5)", [2994, -6, -6, -6], (0.0025, -6)),
+    ("o.add_scalar(c, -1.0)", [2147479706, 2147482649, 2147482649, 2147482649], (0.0010000002323649823, 2147483647)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("expression", "ints", "quantizer"), QINT32)
+def test_arithmetic_of_qint32(torch, expression, ints, quantizer):
+    x = torch.tensor([-3.0, 0.5, 2.0, 1e5])
+    a, c = (torch.quantize_per_tensor(x, 0.001, point, torch.qint32) for point in (5, 2**31 - 3))
+    b = torch.quantize_per_tensor(torch.tensor([2.0, -1.5, 4.0, 1e5]), 0.002, -7, torch.qint32)
+    result = eval(expression, {"o": torch.ops.quantized, "a": a, "b": b, "c": c})
+    assert (result.int_repr().tolist(), (result.q_scale(), result.q_zero_point())) == (ints, quantizer)
+
+
+def test_relu6_into_its_input(torch):
+    z = torch.quantize_per_tensor(torch.tensor([-1.0, 3.0, 9.0]), 0.1, 0, torch.quint8)
+    assert torch.ops.quantized.relu6(z, True).int_repr().tolist() == z.int_repr().tolist() == [0, 30, 60]
+
+
+def test_limits_of_the_integers(torch):
+    limits = [torch.iinfo(t) for t in (torch.qint8, torch.qint32, torch.quint4x2)]
+    assert [(i.bits, i.min, i.max) for i in limits] == [(8, -128, 127), (32, -(2**31), 2**31 - 1), (8, 0, 255)]
+
+
+def test_engine_qnnpack(torch):
+    assert "qnnpack" in torch.backends.quantized.supported_engines
+    before = torch.backends.quantized.engine
+    torch.backends.quantized.engine = "qnnpack"
+    torch.backends.quantized.engine = before

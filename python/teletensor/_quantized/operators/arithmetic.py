@@ -20,7 +20,7 @@ def check_quantized(name: str, *tensors: Any) -> None:
             kind = f"a tensor of {tensor.dtype}" if isinstance(tensor, Tensor) else type(tensor).__name__
             raise RuntimeError(f"[quantized::{name}] expected a quantized tensor, got {kind}")
         if tensor._quantizer.axis is not None:
-            raise RuntimeError(f"[quantized::{name}] Only per tensor quantization is supported, got {tensor.qscheme()}")
+            raise RuntimeError(f"[quantized::{name}] Only per-tensor quantization is supported in '{name}', got {tensor.qscheme()}")
 
 
 def _check_two(name: str, a: Any, b: Any) -> None:
@@ -36,13 +36,18 @@ def limited(quantizer: Quantizer, relu: bool) -> tuple[int, int]:
 
 
 def centered(tensor: QuantizedTensor) -> Tensor:
-    """The integers minus the zero point, as float32."""
+    """The integers minus the zero point, as float32; of qint32 as int64."""
+    if tensor.dtype is qint32:
+        return tensor._ints.to(_C.int64) - tensor._quantizer.zero_point
     return _C.ops.dequantize_affine(tensor._ints, 1.0, tensor._quantizer.zero_point)
 
 
 def scaled(numbers: Tensor, factor: float, quantizer: Quantizer, relu: bool) -> QuantizedTensor:
     """round(numbers * factor) + zero_point as a quantized tensor."""
     low, high = limited(quantizer, relu)
+    if quantizer.dtype is qint32:  # PyTorch computes in int32
+        steps = (numbers.to(_C.int32).to(_C.float32) * factor).round().to(_C.float64)
+        return wrapped((steps + quantizer.zero_point).clamp(low, high).to(_C.int32), quantizer)
     ints = _C.ops.quantize_affine(numbers, factor, quantizer.zero_point, low, high, quantizer.dtype.limits[0] < 0)
     return wrapped(ints, quantizer)
 
@@ -59,8 +64,6 @@ def _sum(name: str, a: Any, b: Any, quantizer: Quantizer, relu: bool) -> Quantiz
 
 def _product(name: str, a: Any, b: Any, quantizer: Quantizer, relu: bool) -> QuantizedTensor:
     _check_two(name, a, b)
-    if a.dtype is qint32:
-        raise NotImplementedError(f"[quantized::{name}] products are implemented for torch.quint8 and torch.qint8, got {a.dtype}")
     scales = single(single(a._quantizer.numbers()[0]) * single(b._quantizer.numbers()[0]))
     factor = single(scales * single(1 / single(quantizer.numbers()[0])))
     return scaled(centered(a) * centered(b), factor, quantizer, relu)
@@ -123,7 +126,7 @@ def _multiply_number(a: QuantizedTensor, number: float, relu: bool) -> Quantized
     if number > 0:
         return _relu_ints(a, Quantizer(a.dtype, scale * number, zero_point), relu)
     quantizer = Quantizer(a.dtype, scale * -number, high - (zero_point - low))
-    return scaled(_C.ops.dequantize_affine(a._ints, -1.0, zero_point), 1.0, quantizer, relu)
+    return _relu_ints(wrapped(low + high - a._ints, quantizer), quantizer, relu)
 
 
 _define("add", _sum, _add_number)

@@ -139,7 +139,7 @@ def relu6(x: Any, inplace: bool) -> QuantizedTensor:
     if not inplace:
         return wrapped(clamped(x, 0, 6), x._quantizer)
     x._ints.copy_(clamped(x, 0, 6))
-    return x
+    return wrapped(x._ints, x._quantizer)  # an operator does not return its argument
 
 
 @kernel("clamp")

@@ -7,6 +7,7 @@ from typing import Any
 
 from ... import _C
 from ..._C import Tensor
+from ..._quantized_names import qint8
 from ..packed import HalfLinearPackedParams
 from .linear import dynamic
 
@@ -130,5 +131,5 @@ def quantized_gru(
 
 def _describe(has_biases: bool, dtype: Any, use_dynamic: bool) -> None:
     """Raises RuntimeError for descriptions that no packed weights have."""
-    if dtype not in (None, _C.int8, _C.float16) or not isinstance(has_biases, bool) or not isinstance(use_dynamic, bool):
+    if dtype not in (None, _C.int8, qint8, _C.float16) or not isinstance(has_biases, bool) or not isinstance(use_dynamic, bool):
         raise RuntimeError(f"[quantized_lstm] expected a dtype of torch.qint8 or torch.float16, got {dtype}")
