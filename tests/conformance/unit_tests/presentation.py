@@ -93,6 +93,19 @@ def _provide_private(owner: Any, name: str) -> None:
     owner.__getattr__ = attribute
 
 
+def _accept_names_only(operator: Any) -> None:
+    """Makes a class of higher-order operators accept PyTorch's construction: implementations are added by dispatch key.
+
+    Only tests that call such an operator fail.
+    """
+    create = operator.__init__
+
+    def created(self: Any, name: str, function: Any = None, **_: Any) -> None:
+        create(self, name, function or Absent(f"torch._ops.HigherOrderOperator({name!r})"))
+
+    operator.__init__, operator.py_impl = created, lambda self, key: lambda function: function
+
+
 def _read_within_assert_raises(torch: Any) -> None:
     """Reads each result within assertRaises: errors that depend on values are raised when a value is read."""
 
@@ -131,9 +144,10 @@ def install() -> None:
     _provide_private(torch._C, "torch._C")
     _provide_private(type(torch.ops.aten), "torch.ops.aten")
     _provide_private(type(torch.ops.aten.cat), "torch.ops.aten._operator")  # overloads
-    for name in ("torch.fx.experimental._config", "torch.utils._pytree"):
+    for name in ("torch._C._functorch", "torch.fx.experimental._config", "torch.utils._pytree"):
         _provide_private(importlib.import_module(name), name)
     _read_within_assert_raises(torch)
+    _accept_names_only(torch._ops.HigherOrderOperator)
     if pytorch:
         sys.meta_path.insert(0, _Finder(Path(pytorch.origin).parent))
         importlib.import_module("torch.testing._utils")  # an attribute of torch.testing
