@@ -50,7 +50,6 @@ def pytest_make_collect_report(collector: Any) -> Iterator[Any]:
         return (yield)
     source = collector.path.read_text()
     former_names.provide(source)
-    presentation.reads_results = "torch._dynamo.testing" not in source  # within assertRaises; graphs have no values
     with presentation.lenient(source):
         return (yield)
 

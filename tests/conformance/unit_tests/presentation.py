@@ -24,8 +24,6 @@ INTERNAL = "torch.testing._internal"
 LOADED = (INTERNAL, "torch.testing._comparison", "torch.testing._utils", "torch._dynamo.testing")  # PyTorch's modules
 OWN = {name: Path(__file__).with_name("dynamo_test_case.py") for name in ("torch._dynamo.test_case", "torch._inductor.test_case")}
 
-reads_results = True  # within assertRaises
-
 
 @contextlib.contextmanager
 def lenient(source: str, besides: str | None = None, package: str = "") -> Iterator[None]:
@@ -106,27 +104,18 @@ def _accept_names_only(operator: Any) -> None:
     operator.__init__, operator.py_impl = created, lambda self, key: lambda function: function
 
 
-def _read_within_assert_raises(torch: Any) -> None:
-    """Reads each result within assertRaises: errors that depend on values are raised when a value is read."""
-
-    class Reading(torch.overrides.TorchFunctionMode):
-        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            result = function(*args, **(kwargs or {}))
-            for value in result if isinstance(result, (tuple, list)) else [result]:
-                if type(value) is torch.Tensor and value.layout is torch.strided and value.device.type != "meta" and not value.is_quantized:
-                    value.detach().flatten()[:1].tolist()
-            return result
-
+def _wait_within_assert_raises() -> None:
+    """Makes calls within assertRaises wait for their errors."""
     context = unittest.case._AssertRaisesContext
     enter, leave = context.__enter__, context.__exit__
 
     def entered(self: Any) -> Any:
-        self.reading = Reading() if reads_results else contextlib.nullcontext()
-        self.reading.__enter__()
+        self.waits = importlib.import_module("teletensor").immediate_errors()
+        self.waits.__enter__()
         return enter(self)
 
     def left(self: Any, *exception: Any) -> Any:
-        self.reading.__exit__(*exception)
+        self.waits.__exit__(*exception)
         return leave(self, *exception)
 
     context.__enter__, context.__exit__ = entered, left
@@ -146,7 +135,7 @@ def install() -> None:
     _provide_private(type(torch.ops.aten.cat), "torch.ops.aten._operator")  # overloads
     for name in ("torch._C._functorch", "torch.fx.experimental._config", "torch.utils._pytree"):
         _provide_private(importlib.import_module(name), name)
-    _read_within_assert_raises(torch)
+    _wait_within_assert_raises()
     _accept_names_only(torch._ops.HigherOrderOperator)
     if pytorch:
         sys.meta_path.insert(0, _Finder(Path(pytorch.origin).parent))
