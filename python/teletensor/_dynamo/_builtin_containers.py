@@ -44,6 +44,13 @@ def _delitem(ex, args, kwargs):
     return Constant(None)
 
 
+@handles(operator.length_hint)
+def _length_hint(ex, args, kwargs):
+    if len(args) != 1 or not isinstance(ex.real(args[0]), (SequenceValue, DictValue)):
+        raise Break("length_hint() of something else than a list, tuple or dict")
+    return ex.length(*args)
+
+
 @handles(len)
 def _len(ex, args, kwargs):
     return ex.length(*args)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import random
 import warnings
 
@@ -149,3 +150,8 @@ def test_print_is_that_of_the_call(torch, capsys, monkeypatch):
     torch.compile(FUNCTIONS["g_print"])(torch.ones(2))
     compiled(torch.ones(2))
     assert len(printed) == 2
+
+
+def test_length_hint(torch):
+    compiled = torch.compile(lambda x: x * sum(map(operator.length_hint, ([1, 2], (3,), {}))), fullgraph=True)
+    assert compiled(torch.ones(2)).tolist() == [3, 3]

@@ -167,3 +167,19 @@ def test_dynamic_sizes_that_are_computed(torch):
     for n in (2, 5, 130):
         x = torch.randn(n, 3)
         torch.testing.assert_close(module(x), forward(x))
+
+
+def test_custom_operators_that_write_are_refused(torch):
+    @torch.library.custom_op("decompositions_test::relu_", mutates_args={"x"}, schema="(Tensor(a!) x) -> ()")
+    def halve(x):
+        x.mul_(0.5)
+
+    halve.register_fake(lambda x: None)
+
+    def forward(x):
+        y = x + 1
+        torch.ops.decompositions_test.relu_(y)
+        return y
+
+    with pytest.raises(NotImplementedError, match="no variant that returns a new tensor"):
+        decomposed(torch, forward, torch.ones(3))

@@ -358,6 +358,8 @@ class Functionaliser:
         if name == "zero_":
             return _C.torch.zeros_like(positional[0])
         overload_name = target._overloadname
+        if target.namespace != "aten":
+            raise NotImplementedError(f"[functional] {target} has no variant that returns a new tensor")
         if target.has_out:
             for a in target._schema.arguments:
                 if a.is_write:
