@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pathlib
+from collections.abc import Iterator
 from typing import Any
 
 from ._active_profile import record_function
@@ -104,6 +105,9 @@ class _Namespace:
         names += _operator.OPERATORS if self.name == "higher_order" else _PROFILER if self.name == "profiler" else ()
         space = self.name.removeprefix("_") if self.name == "_c10d_functional" else self.name
         return sorted({*names, *_COLLECTIVES.get(space, ())})
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dir(self))
 
     def __repr__(self) -> str:
         return f"<module 'torch.ops.{self.name}'>"

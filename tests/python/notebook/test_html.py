@@ -245,5 +245,5 @@ def test_completion(torch):
 
 def _scaled(torch):
     torch.library.define("notebook::scaled.int", "(Tensor x, int n) -> Tensor") if not hasattr(torch.ops.notebook, "scaled") else None
-    assert "notebook" in dir(torch.ops) and dir(torch.ops.notebook) == ["scaled"]
+    assert "notebook" in dir(torch.ops) and dir(torch.ops.notebook) == list(torch.ops.notebook) == ["scaled"]
     return torch.ops.notebook.scaled
