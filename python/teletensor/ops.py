@@ -65,6 +65,7 @@ _collectives = {
 
 # Modules that define a namespace's operators, imported at its first use.
 _DEFINED_LATE = {
+    "higher_order": "._higher_order_ops.control",
     "onednn": "._quantized.onednn", "quantized": "._quantized.operators", "quantized_decomposed": "._quantized.decomposed",
 }  # fmt: skip
 
