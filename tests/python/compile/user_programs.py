@@ -755,7 +755,7 @@ def make(torch):
         d |= {"c": 3}
         d.setdefault("q", []).append(2)
         k = d.pop("a")
-        return d["b"] * k, {**d, "z": 1}.keys() - {"b"}, list(d.items())[1:], "c" in d
+        return d["b"] * k, sorted({**d, "z": 1}.keys() - {"b"}), list(d.items())[1:], "c" in d
 
     @prog
     def strs(x):
