@@ -9,7 +9,8 @@
 namespace tt {
 
 inline constexpr std::string_view kReadOnly =
-    "the tensor of a shared file or a published tensor is read-only and is being used in an in-place operation: clone() "
+    "the tensor of a shared file or a published tensor is read-only and is being used in an in-place operation: "
+    "clone() "
     "it for a copy that may be written";
 
 // Whether a call writes to the arguments that its operator declares as written. Norms of batches do so in training

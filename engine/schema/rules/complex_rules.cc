@@ -43,7 +43,8 @@ Geometry view_as_complex(const Arg& input) {
 Geometry real(const Arg& input) { return is_complex(input.tensor->dtype) ? parts(*input.tensor, 0) : alias(input); }
 
 Geometry imag(const Arg& input) {
-  check(ErrorKind::kType, is_complex(input.tensor->dtype), "imag is not implemented for tensors with non-complex dtypes.");
+  check(ErrorKind::kType, is_complex(input.tensor->dtype),
+        "imag is not implemented for tensors with non-complex dtypes.");
   return parts(*input.tensor, 1);
 }
 

@@ -225,7 +225,8 @@ Sizes topk(const Arg& input, int64_t k, int64_t dim) {
 Sizes kthvalue(const Arg& input, int64_t k, int64_t dim, bool keepdim) {
   Sizes result = meta(input).sizes;
   int64_t d = wrap_dim(dim, meta(input).dim());
-  check(ErrorKind::kIndex, result.empty() || result[at(d)] != 0, "Expected reduction dim ", d, " to have non-zero size.");
+  check(ErrorKind::kIndex, result.empty() || result[at(d)] != 0, "Expected reduction dim ", d,
+        " to have non-zero size.");
   check(k >= 1 && k <= (result.empty() ? 1 : result[at(d)]),
         "kthvalue(): selected number k out of range for dimension ", d);
   if (result.empty()) return result;

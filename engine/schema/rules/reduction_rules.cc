@@ -134,7 +134,8 @@ DType mean(const Arg& input, std::optional<DType> given) {
 DType any_all(const Arg& input) { return same(input) == DType::kUInt8 ? DType::kUInt8 : DType::kBool; }
 
 DType variance(const Arg& input) {
-  check(ErrorKind::kNotImplemented, has_gradients(same(input)), "std and var only support floating point and complex dtypes");
+  check(ErrorKind::kNotImplemented, has_gradients(same(input)),
+        "std and var only support floating point and complex dtypes");
   return to_real(same(input));
 }
 

@@ -1,6 +1,6 @@
 // Rules for sampling by coordinates, scattering with reductions, order statistics and losses over sequences.
-#include <cmath>
 #include <algorithm>
+#include <cmath>
 
 #include "engine/schema/checked_math.h"
 #include "engine/schema/error.h"

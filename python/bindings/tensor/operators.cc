@@ -222,7 +222,8 @@ class WithoutAutocast {
 
 bool fills_new = false;  // see set_fills_new
 
-// Fills tensors that an operator has created without values, if set_fills_new() is on: with NaN, or the largest number of the dtype.
+// Fills tensors that an operator has created without values, if set_fills_new() is on: with NaN, or the largest number
+// of the dtype.
 void fill_new(uint16_t id, const client::Tensors& created) {
   if (!fills_new || (id != op_id::kEmpty && id != op_id::kEmptyLike && id != op_id::kNewEmpty)) [[likely]]
     return;
