@@ -110,6 +110,9 @@ class Assigned:
 
     def __init__(self, torch: Any):
         self.rows, self.start, self.parts, self.seen = torch.arange(8), 0, [Part()], {}
+        import numpy as np
+
+        self.random, self.numbers = random.Random(3), np.random.default_rng(3)
 
     def __len__(self) -> int:
         return 8
@@ -117,7 +120,8 @@ class Assigned:
     def __getitem__(self, i: int) -> list:
         self.seen[i] = True
         self.parts[0].count += 1
-        return [int(self.rows[i]), self.start, self.parts[0].start, self.parts[0].count, sorted(self.seen)]
+        drawn = [self.random.random(), float(self.numbers.random())]
+        return [int(self.rows[i]), self.start, self.parts[0].start, self.parts[0].count, sorted(self.seen), drawn]
 
     def collate(self, samples: list) -> list:
         """The samples and the worker's start."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import sys
 from types import MethodType
 from typing import Any
 
@@ -38,7 +39,9 @@ class WorkerCopies:
             return MethodType(value.__func__, self.copy(value.__self__))
         if kind is tuple:
             return tuple(map(self.copy, value)) if len(value) <= _LONG else value
-        if isinstance(value, IterDataPipe):
+        numpy = sys.modules.get("numpy.random")
+        generators = (numpy.Generator, numpy.RandomState) if numpy is not None else ()
+        if isinstance(value, (IterDataPipe, *generators)):
             return self._copies.setdefault(id(value), copy.deepcopy(value))
         attributes = getattr(value, "__dict__", None)
         if kind not in (list, dict) and (kind.__reduce_ex__ is not object.__reduce_ex__ or not isinstance(attributes, dict)):
