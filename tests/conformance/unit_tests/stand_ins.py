@@ -70,6 +70,7 @@ NAMES: dict[str, dict[str, Any]] = {
     "torch._C": {
         "ScriptList": type("ScriptList", (), {}), "ScriptDict": type("ScriptDict", (), {}),
         "ScriptFunction": _ScriptFunction, "ScriptMethod": type("ScriptMethod", (_ScriptFunction,), {}),
+        "_DisableFuncTorch": contextlib.nullcontext,
         "_TorchFunctionState": SimpleNamespace(ENABLED=0), "_get_cpu_capability": lambda: "AVX2", "has_lapack": True, "has_spectral": True,
         "_get_torch_function_state": lambda: 0, "_set_torch_function_state": lambda state: None,
     },
