@@ -59,6 +59,7 @@ Geometry view_of_dtype(const Arg& input, DType dtype);
 Geometry view_as(const Arg& input, const Arg& other);
 Geometry reshape_as(const Arg& input, const Arg& other);
 Geometry flatten(const Arg& input, int64_t start_dim, int64_t end_dim);
+Geometry ravel(const Arg& input);  // a view of a contiguous tensor, else a copy
 Geometry unflatten(const Arg& input, int64_t dim, SizesView sizes);
 Geometry permute(const Arg& input, SizesView dims);
 Geometry transpose(const Arg& input, int64_t dim0, int64_t dim1);

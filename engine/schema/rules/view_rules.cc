@@ -159,6 +159,11 @@ Geometry flatten(const Arg& input, int64_t start_dim, int64_t end_dim) {
   return reshape(input, shape);
 }
 
+Geometry ravel(const Arg& input) {
+  if (meta(input).is_contiguous()) return flatten(input, 0, -1);
+  return {{meta(input).numel()}, {1}, 0, false};
+}
+
 Geometry unflatten(const Arg& input, int64_t dim, SizesView sizes) {
   int64_t d = existing_dim(input, dim);
   const Sizes& own = meta(input).sizes;

@@ -55,3 +55,13 @@ def test_gradients_in_channels_last(torch, expression):
     for a, b in zip(*found, strict=True):
         if a is not None:
             np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-3, atol=1e-3)
+
+
+def test_ravel_copies_what_is_not_contiguous(torch):
+    whole = torch.arange(5.0)
+    part = whole[::2]
+    flat = part.ravel()
+    flat.zero_()
+    assert flat.is_contiguous() and whole.tolist() == [0, 1, 2, 3, 4]
+    whole.view(5, 1).ravel().zero_()
+    assert not whole.any()
