@@ -162,17 +162,18 @@ def find_sources_of_classes() -> None:
 class _OlderPaths:
     """Finds modules of the table of _older_paths.py, which have no file. Asked after the other finders."""
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if not name.startswith("teletensor."):
-            return None
-        from . import _older_paths  # few programs use its table
+    def __init__(self, spec_of: Callable[[str], Any]) -> None:
+        self._spec_of = spec_of
 
-        return _older_paths.spec_of(name)
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        return self._spec_of(name)
 
 
 def find_older_paths() -> None:
     """Makes the modules of the table importable. Called when the package is imported."""
-    sys.meta_path.append(_OlderPaths())
+    from . import _older_paths  # not by the finder, which is called under the lock of all imports
+
+    sys.meta_path.append(_OlderPaths(_older_paths.spec_of))  # type: ignore[arg-type]
 
 
 class _Package(ModuleType):

@@ -39,7 +39,7 @@ constexpr Quota kQuotas[CallAdmission::kKinds] = {
 constexpr int kSpareThreads = 8 * 64 + 64;
 constexpr char kGaveWay[] = "the call gave way to another one, because its request was incomplete; try again later";
 constexpr char kNoRequest[] = "the request, or the end of its stream, did not arrive within the deadline";
-constexpr char kNotRead[] = "the response was not read within the deadline";
+constexpr char kNotRead[] = "a response was not read within the deadline";
 
 size_t calls_of(const absl::flat_hash_map<std::string, size_t>& counts, const std::string& key) {
   const auto found = counts.find(key);

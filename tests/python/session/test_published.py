@@ -240,7 +240,7 @@ def test_principals(engine, clients):  # noqa: F811
     )
     assert carol(OPEN.format("alice/nix")) == refused.replace("net", "nix")
     assert carol(OPEN.format("zelda/net")) == refused.replace("alice", "zelda")
-    assert "RuntimeError: [add] " + REFUSED in bob("w.add_(1)") and bob(SUM) == 1000
+    assert REFUSED in bob("w.add_(1)") and bob(SUM) == 1000
     listed = bob("torch.published()")
     assert [(each["name"], each["principal"], each["sessions"], each["to"]) for each in listed] == [
         ("kept", "alice", 0, ["*"]), ("net", "alice", 1, None)]  # fmt: skip
