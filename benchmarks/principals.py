@@ -94,14 +94,15 @@ def main() -> None:
         engine.tokens |= {name: user(engine.file, "add", name, "--role", "user") for name in names}
         time.sleep(3)  # until the engine has read the file
         alone = measure(engine, names, rounds)
+        slow = [client(engine, "hostile", SLOW.replace('"aaa"', f'"slow{i}"')) for i in range(5)]
+        time.sleep(20)  # until four of them warm up
         hostile, stopped = Peer(engine.address, engine.tokens["hostile"]), threading.Event()
         with contextlib.suppress(grpc.RpcError):
             while True:
                 hostile.hello(client="hostile")
         holder = threading.Thread(target=hold_calls, args=(engine, stopped))
         holder.start()
-        slow = [client(engine, "hostile", SLOW.replace('"aaa"', f'"slow{i}"')) for i in range(5)]
-        time.sleep(10)  # until they warm up
+        time.sleep(1)
         beside = measure(engine, names, rounds)
         stopped.set()
         for process in slow:
