@@ -45,26 +45,32 @@ void FairQueue::charge(Share& share, Flow& flow, uint64_t nanoseconds) {
   flow.finish_[resource_].fetch_add(nanoseconds, std::memory_order_relaxed);
 }
 
-bool FairQueue::try_take() {
+bool FairQueue::try_take(bool in_background) {
+  if (in_background && background_.fetch_add(1) >= most_in_background_) {
+    background_.fetch_sub(1);
+    return false;
+  }
   int64_t free = free_.load();
   while (free > 0) {
     if (free_.compare_exchange_weak(free, free - 1)) return true;
   }
+  if (in_background) background_.fetch_sub(1);
   return false;
 }
 
 // Sequentially consistent with take(): either this thread sees the waiting one, or that one the free turn.
-void FairQueue::give() {
+void FairQueue::give(bool in_background) {
+  if (in_background) background_.fetch_sub(1);
   free_.fetch_add(1);
   if (waiting_.load() == 0) return;
   MutexLock lock(mutex_);
   grant();
 }
 
-uint64_t FairQueue::take(const Share& share, const Flow& flow, uint64_t start,
-                         const absl::FunctionRef<void()>* reclaim) {
-  if (waiting_.load(std::memory_order_relaxed) == 0 && try_take()) return number_.fetch_add(1) + 1;
-  Waiter waiter{&flow, &share, start, Clock::now()};
+uint64_t FairQueue::take(const Share& share, const Flow& flow, uint64_t start, const absl::FunctionRef<void()>* reclaim,
+                         bool in_background) {
+  if (waiting_.load(std::memory_order_relaxed) == 0 && try_take(in_background)) return number_.fetch_add(1) + 1;
+  Waiter waiter{&flow, &share, start, Clock::now(), in_background};
   MutexLock lock(mutex_);
   waiters_.push_back(&waiter);
   waiting_.fetch_add(1);
@@ -105,16 +111,21 @@ bool FairQueue::precedes(const Waiter& a, const Waiter& b, Clock::time_point now
   return first != second ? first < second : a.start < b.start;
 }
 
-FairQueue::Waiter* FairQueue::first(Clock::time_point now) const {
-  const auto least = std::min_element(waiters_.begin(), waiters_.end(),
-                                      [&](const Waiter* a, const Waiter* b) { return precedes(*a, *b, now); });
-  return least == waiters_.end() ? nullptr : *least;
+FairQueue::Waiter* FairQueue::first(Clock::time_point now, bool in_background) const {
+  const bool takes_background = in_background || background_.load() < most_in_background_;
+  Waiter* least = nullptr;
+  for (Waiter* each : waiters_) {
+    if (each->in_background && !takes_background) continue;
+    if (least == nullptr || precedes(*each, *least, now)) least = each;
+  }
+  return least;
 }
 
 // Gives free turns to waiting threads.
 void FairQueue::grant() {
-  while (!waiters_.empty() && try_take()) {
+  while (free_.load() > 0) {
     const Waiter* const next = first(Clock::now());
+    if (next == nullptr || !try_take(next->in_background)) return;
     const Share* const share = next->share;
     const uint64_t number = number_.fetch_add(1) + 1;
     std::erase_if(waiters_, [&](Waiter* w) {
@@ -127,10 +138,10 @@ void FairQueue::grant() {
   }
 }
 
-bool FairQueue::is_due(const Share& share, uint64_t finish, Clock::duration lasted) const {
+bool FairQueue::is_due(const Share& share, uint64_t finish, Clock::duration lasted, bool in_background) const {
   const auto now = Clock::now();
   MutexLock lock(mutex_);
-  const Waiter* const next = first(now);
+  const Waiter* const next = first(now, in_background);
   if (next == nullptr) return false;
   const Share::Priority own = share.priority(), its = rank(*next, now);
   if (its != own && next->share->priority() != own) return its < own;
@@ -148,7 +159,8 @@ int FairQueue::position(const Flow& flow) const {
                                         [&](const Waiter* w) { return w != *own && precedes(*w, **own, now); }));
 }
 
-Turn::Turn(FairQueue* queue, Share* share, Flow* flow) : queue_(queue), share_(share), flow_(flow), outer_(current_) {
+Turn::Turn(FairQueue* queue, Share* share, Flow* flow, bool in_background)
+    : queue_(queue), share_(share), flow_(flow), in_background_(in_background), outer_(current_) {
   if (queue_) begin();
 }
 
@@ -159,13 +171,13 @@ Turn::~Turn() {
 void Turn::begin() {
   if (queue_ == nullptr) return;
   const FairQueue::Start start = queue_->arrive(*share_, *flow_);
-  if (queue_->waiting() == 0 && queue_->try_take()) {
+  if (queue_->waiting() == 0 && queue_->try_take(in_background_)) {
     has_turn_ = true;
     began_ = FairQueue::Clock::now();
   } else {
     const Cancellation::Pause pause;  // does not count towards the frame's time limit
     const auto asked = FairQueue::Clock::now();
-    has_turn_ = queue_->take(*share_, *flow_, start.flow) != 0;
+    has_turn_ = queue_->take(*share_, *flow_, start.flow, nullptr, in_background_) != 0;
     began_ = FairQueue::Clock::now();
     waited_ += began_ - asked;
   }
@@ -179,7 +191,7 @@ void Turn::end() {
   if (queue_ == nullptr) return;
   charge(FairQueue::Clock::now());
   current_ = outer_;
-  if (std::exchange(has_turn_, false)) queue_->give();
+  if (std::exchange(has_turn_, false)) queue_->give(in_background_);
 }
 
 void Turn::charge(FairQueue::Clock::time_point now) {
@@ -198,7 +210,7 @@ void Turn::yield() {
   if (lasted < FairQueue::kQuantum && share_->priority() == Share::Priority::kInteractive) return;
   next_offer_ = now + kOfferInterval;
   charge(now);
-  if (!queue_->is_due(*share_, queue_->finish(*flow_), lasted)) return;
+  if (!queue_->is_due(*share_, queue_->finish(*flow_), lasted, in_background_)) return;
   end();
   begin();
 }

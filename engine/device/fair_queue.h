@@ -5,13 +5,15 @@
 // wait, and the next turn goes to the share with the least virtual time: the time that its turns took, divided by its
 // weight, but never less than that of the turns in progress, so that idle time earns no credit (start-time fair
 // queueing; Goyal, Vin, Cheng, 1996). The flows of a share, its sessions, divide its turns in the same way. Interactive
-// shares precede batch shares, except those that have waited for kStarvation.
+// shares precede batch shares, except those that have waited for kStarvation. Turns in the background (the warm-up of a
+// model) never take the last core, so that other work does not wait until one of their kernels ends.
 //
 // The holder of a turn offers it to the waiting threads before each kernel and between blocks of long loops
 // (Dispatcher, check_cancelled(), parallel_for()), after kQuantum at the earliest, or at once to an interactive share.
 // While nobody waits, a turn takes no lock, and reads the clock twice per frame; a check is one load.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -83,7 +85,10 @@ class FairQueue {
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kQuantum{1}, kStarvation{100};
 
-  explicit FairQueue(size_t turns, size_t resource = 0) : resource_(resource), free_(static_cast<int64_t>(turns)) {}
+  explicit FairQueue(size_t turns, size_t resource = 0)
+      : resource_(resource),
+        most_in_background_(std::max(static_cast<int64_t>(turns) - 1, int64_t{1})),
+        free_(static_cast<int64_t>(turns)) {}
   FairQueue(const FairQueue&) = delete;
   FairQueue& operator=(const FairQueue&) = delete;
 
@@ -100,6 +105,7 @@ class FairQueue {
     const Share* share;
     uint64_t start;  // virtual time of the flow
     Clock::time_point since;
+    bool in_background;
     CondVar granted;
     uint64_t turn = 0;  // its number; 0: none
   };
@@ -117,25 +123,28 @@ class FairQueue {
   // The flow's virtual time.
   uint64_t finish(const Flow& flow) const { return flow.finish_[resource_].load(std::memory_order_relaxed); }
 
-  bool try_take();
+  bool try_take(bool in_background = false);
   // Waits for a turn, or until the thread's work is cancelled. Returns the number of the turn, which grows, or 0 if
   // there is none to return. Calls `reclaim`, if not null, at short intervals while no waiting thread precedes this
   // one: it may give() a turn whose holder does not. The turn of a GPU goes to all waiting threads of a share, which
   // return it once.
   uint64_t take(const Share& share, const Flow& flow, uint64_t start,
-                const absl::FunctionRef<void()>* reclaim = nullptr);
-  void give();
+                const absl::FunctionRef<void()>* reclaim = nullptr, bool in_background = false);
+  void give(bool in_background = false);
   // Whether a waiting thread should have the turn instead of its holder, a flow of `share` whose virtual time is
   // `finish`. `lasted`: how long the turn has.
-  bool is_due(const Share& share, uint64_t finish, Clock::duration lasted) const;
+  bool is_due(const Share& share, uint64_t finish, Clock::duration lasted, bool in_background = false) const;
   static Share::Priority rank(const Waiter& w, Clock::time_point now);
   uint64_t start(const Waiter& w) const;  // virtual time of the share
   bool precedes(const Waiter& a, const Waiter& b, Clock::time_point now) const;
-  Waiter* first(Clock::time_point now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The thread that gets the next turn; null if none may. `in_background`: that turn is one in the background.
+  Waiter* first(Clock::time_point now, bool in_background = false) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void grant() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t resource_;
+  const int64_t most_in_background_;
   std::atomic<int64_t> free_;             // turns
+  std::atomic<int64_t> background_{0};    // turns in the background
   std::atomic<uint64_t> number_{0};       // of the last turn
   std::atomic<uint64_t> virtual_now_{0};  // the latest start of a turn
   std::atomic<size_t> waiting_{0};
@@ -147,7 +156,7 @@ class FairQueue {
 class Turn {
  public:
   // Waits for a turn, or until the thread's work is cancelled. `share` and `flow` outlive the queue's threads.
-  Turn(FairQueue* queue, Share* share, Flow* flow);
+  Turn(FairQueue* queue, Share* share, Flow* flow, bool in_background = false);
   ~Turn();
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
@@ -174,7 +183,7 @@ class Turn {
   }
   // Whether the thread may use further cores: not all have a turn. Threads of OpenMP that share a core wait for each
   // other in loops, so that kernels take many times as long.
-  bool may_widen() const { return queue_->free_.load(std::memory_order_relaxed) > 0; }
+  bool may_widen() const { return queue_->free_.load(std::memory_order_relaxed) > (in_background_ ? 1 : 0); }
   // Charges for further cores that were used.
   void add(std::chrono::nanoseconds time) { extra_ += static_cast<uint64_t>(time.count()); }
   // Time for which it has waited.
@@ -191,6 +200,7 @@ class Turn {
   FairQueue* const queue_;
   Share* const share_;
   Flow* const flow_;
+  const bool in_background_;
   Turn* const outer_;
   bool has_turn_ = false;
   uint64_t extra_ = 0;  // nanoseconds

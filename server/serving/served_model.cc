@@ -181,7 +181,7 @@ ModelInstance::Use::Use(ModelInstance& instance, Share* share, Flow* flow)
     : instance_(instance),
       context_(&instance.context_),
       turn_(instance.model_->processors(), share != nullptr ? share : instance.model_->options().share.get(),
-            share != nullptr ? flow : &instance.flow_) {}
+            share != nullptr ? flow : &instance.flow_, share != nullptr) {}
 
 ModelInstance::Use::~Use() { instance_.context_.rest_turns(); }
 

@@ -81,7 +81,8 @@ class ModelInstance {
   // run() called, and tensors of the instance destroyed meanwhile.
   class Use {
    public:
-    // `share` pays for the turn, of which `flow` is a part; null: the model's share and the instance's flow.
+    // `share` pays for the turn, of which `flow` is a part, and which is one in the background; null: the model's share
+    // and the instance's flow.
     explicit Use(ModelInstance& instance, Share* share = nullptr, Flow* flow = nullptr);
     ~Use();
     Use(const Use&) = delete;

@@ -182,6 +182,31 @@ TEST(FairQueueTest, LongWorkOffersItsTurn) {
   other.join();
 }
 
+TEST(FairQueueTest, TurnsInTheBackgroundLeaveACore) {
+  FairQueue queue(2);
+  Share share("warm-up"), other("other");
+  Flow flow, second_flow, other_flow;
+  std::atomic<bool> done{false};
+  std::thread second;
+  {
+    Turn first(&queue, &share, &flow, /*in_background=*/true);
+    EXPECT_FALSE(first.may_widen());
+    second = std::thread([&] {
+      const Turn its(&queue, &share, &second_flow, /*in_background=*/true);
+      done = true;
+    });
+    wait_for_waiting(queue, 1);
+    std::thread([&] {
+      const Turn its(&queue, &other, &other_flow);  // is not reached if it waits for the background
+      EXPECT_FALSE(done);
+    }).join();
+    while (!done) check_cancelled();  // does not end if the turn is not offered to the second one
+  }
+  second.join();
+  FairQueue single(1);
+  const Turn alone(&single, &share, &flow, /*in_background=*/true);
+}
+
 TEST(FairQueueTest, SessionsOfAShareTakeTurns) {
   FairQueue queue(1);
   Share share("alice");
