@@ -478,8 +478,7 @@ def test_limits_of_the_integers(torch):
     assert [(i.bits, i.min, i.max) for i in limits] == [(8, -128, 127), (32, -(2**31), 2**31 - 1), (8, 0, 255)]
 
 
-def test_engine_qnnpack(torch):
-    assert "qnnpack" in torch.backends.quantized.supported_engines
-    before = torch.backends.quantized.engine
-    torch.backends.quantized.engine = "qnnpack"
-    torch.backends.quantized.engine = before
+def test_engine_with_other_sums_is_refused(torch):
+    assert "qnnpack" not in torch.backends.quantized.supported_engines
+    with pytest.raises(RuntimeError, match="qnnpack is not supported"):
+        torch.backends.quantized.engine = "qnnpack"
