@@ -378,7 +378,7 @@ Tensors Session::call_in_turn(const Op& op, Args args, const CallOptions& option
   }
   if (waits_for_sizes) impl_->wait_for_sizes(results, options.site);
   if (awaited) [[unlikely]]
-    impl_->wait_for_status(results.empty() ? *awaited : results, options.site);
+    impl_->wait_for_status(results, *awaited, options.site);
   if (grad) impl_->record_call(*this, op, args, results, options, saving);
   return results;
 }
@@ -393,7 +393,7 @@ Tensors Session::call_with_metas(const Op& op, Args args, absl::Span<const Tenso
   Tensors results = make_results(metas, options), kept;
   impl_->queue(this, op, args, results, options, &kept);
   if (awaited) [[unlikely]]
-    impl_->wait_for_status(results.empty() ? *awaited : results, options.site);
+    impl_->wait_for_status(results, *awaited, options.site);
   return results;
 }
 
@@ -426,7 +426,7 @@ Tensors Session::call_recorded(const Op& op, Args args, Args recorded, absl::Spa
   bump_written(op, args);
   count_data_writes(op, args, options);
   if (awaited) [[unlikely]]
-    impl_->wait_for_status(results.empty() ? *awaited : results, options.site);
+    impl_->wait_for_status(results, *awaited, options.site);
   if (!grad) return results;
   Ref<GraphNode> node = record(op, recorded, absl::MakeConstSpan(results), /*into=*/false);
   if (node) track_data(args);

@@ -79,9 +79,9 @@ struct Session::Impl {
   // Names the result of an upload whose instruction is issued later.
   Tensor defer(Session* self, uint64_t transfer, Args args, uint32_t site);
   void wait_for_sizes(Tensors& results, uint32_t site);
-  // Waits until it is known whether a call has failed that made these tensors or, if it has no results, used them;
-  // throws its error.
-  void wait_for_status(const Tensors& tensors, uint32_t site);
+  // Waits until it is known whether a call has failed; throws its error. That of a call without results is the status
+  // of its operands.
+  void wait_for_status(const Tensors& results, const Tensors& operands, uint32_t site);
   std::vector<int64_t> read_description(SavedCall& saved, uint32_t site);
   // Call before a wait that the program may not intend.
   void check_wait(uint32_t site) const {

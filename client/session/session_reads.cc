@@ -30,7 +30,8 @@ void Session::Impl::wait_for_sizes(Tensors& results, uint32_t site) {
 }
 
 // The description of a value on the CPU is known when it has been computed, that of a value on a GPU before.
-void Session::Impl::wait_for_status(const Tensors& tensors, uint32_t site) {
+void Session::Impl::wait_for_status(const Tensors& results, const Tensors& operands, uint32_t site) {
+  const Tensors& tensors = results.empty() ? operands : results;
   const auto smallest =
       absl::c_min_element(tensors, [](const Tensor& a, const Tensor& b) { return byte_size(*a) < byte_size(*b); });
   if (smallest == tensors.end() || (*smallest)->device.type == DeviceType::kMeta) return;

@@ -181,11 +181,9 @@ void CallAdmission::cancel(Deadline& deadline, bool gives_way) {
   deadline.pending_ = false;
   const bool has_run = deadline.awaited_ == Awaited::kAnswer;
   const bool is_repeated = gives_way && !has_run;
-  grpc_call_cancel_with_status(deadline.call_, is_repeated ? GRPC_STATUS_UNAVAILABLE : GRPC_STATUS_DEADLINE_EXCEEDED,
-                               is_repeated ? kGaveWay
-                               : has_run   ? kNotRead
-                                           : kNoRequest,
-                               nullptr);
+  const auto code = is_repeated ? GRPC_STATUS_UNAVAILABLE : GRPC_STATUS_DEADLINE_EXCEEDED;
+  const char* const message = is_repeated ? kGaveWay : has_run ? kNotRead : kNoRequest;
+  grpc_call_cancel_with_status(deadline.call_, code, message, nullptr);
 }
 
 void CallAdmission::wait_until_idle(std::chrono::milliseconds timeout) {
