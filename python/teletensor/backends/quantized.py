@@ -1,7 +1,7 @@
 """torch.backends.quantized: the library whose results quantized operators have.
 
 Products are exact in integers, so that the results of these libraries are the same, and the name selects nothing. "qnnpack" is
-not offered: its sums of quantized tensors differ by one step in a few percent of the elements.
+not offered: its sums of quantized tensors differ by one step in 1 to 2 % of the elements.
 """
 
 from __future__ import annotations
