@@ -110,7 +110,8 @@ HttpConnections::HttpConnections(std::vector<ListeningSocket> listeners, std::un
       tls_(std::move(tls)),
       last_(kFirstConnection),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
-      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      idle_slow_(options.body_threads) {
   for (ListeningSocket& socket : listeners) {
     listeners_.push_back(std::move(socket.fd));
     watch(EPOLL_CTL_ADD, listeners_.back().get(), listeners_.size() - 1, EPOLLIN);
@@ -400,6 +401,7 @@ void HttpConnections::start_thread() {
   const auto own = more_threads_.emplace(more_threads_.end());
   try {
     *own = std::thread([this, own] { compute_more(own); });
+    ++idle_more_;
   } catch (const std::system_error&) {  // the system has no thread; the request waits for one of the others
     more_threads_.erase(own);
   }
@@ -428,23 +430,23 @@ void HttpConnections::compute(bool is_slow) {
   std::deque<Job>& jobs = is_slow ? slow_jobs_ : jobs_;
   CondVar& changed = is_slow ? slow_changed_ : changed_;
   for (;;) {
-    idle_slow_ += is_slow ? 1 : 0;
     changed.wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || !jobs.empty(); });
-    idle_slow_ -= is_slow ? 1 : 0;
     if (stopping_) return;
+    idle_slow_ -= is_slow ? 1 : 0;
     compute_one(&jobs);
+    idle_slow_ += is_slow ? 1 : 0;
   }
 }
 
 void HttpConnections::compute_more(std::list<std::thread>::iterator own) {
   MutexLock lock(mutex_);
   for (;;) {
-    ++idle_more_;
     const auto end = Clock::now() + options_.thread_idle;
     while (!stopping_ && slow_jobs_.empty() && Clock::now() < end) more_changed_.wait_until(mutex_, end);
     --idle_more_;
     if (stopping_ || slow_jobs_.empty()) break;
     compute_one(&slow_jobs_);
+    ++idle_more_;
     if (slow_jobs_.empty()) {  // hundreds of threads must not keep one per core each
       MutexUnlock unlocked(mutex_);
       release_pool_threads();

@@ -198,8 +198,8 @@ class HttpConnections {
   std::atomic<size_t> open_{0}, busy_{0};  // connections; those with a request
   std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_), slow_jobs_ ABSL_GUARDED_BY(mutex_);  // at most one per connection
   std::vector<Result> results_ ABSL_GUARDED_BY(mutex_);
-  // Threads for bodies that wait for a request: of body_threads, and beyond.
-  int idle_slow_ ABSL_GUARDED_BY(mutex_) = 0, idle_more_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Threads for bodies that wait for a request, or that have just been started: of body_threads, and beyond.
+  int idle_slow_ ABSL_GUARDED_BY(mutex_), idle_more_ ABSL_GUARDED_BY(mutex_) = 0;
   std::list<std::thread> more_threads_ ABSL_GUARDED_BY(mutex_);  // beyond body_threads
   std::list<std::thread> ended_threads_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
