@@ -132,7 +132,8 @@ class Session : public RefCounted {
   // (client/published.h).
   void mark_read_only(const Tensor& tensor);
   bool is_read_only(const Tensor& tensor) const;
-  // Waits until everything issued so far has been executed. Does not throw the errors of poisoned handles.
+  // Waits until everything issued so far has been executed. Throws the error of an update in place that was not
+  // executed, once; not those of poisoned handles.
   void synchronize(uint32_t site = 0);
   // Sets the W3C trace context (traceparent) of the calls that are issued from now on, by any thread; "": none. An
   // engine that exports spans (--otlp) makes those of the calls' frames children of this span. Ends the frame under

@@ -55,6 +55,18 @@ void SlotTable::withhold_where(absl::FunctionRef<bool(const Tensor&)> applies, c
   }
 }
 
+PoisonRef SlotTable::withheld_error() const {
+  if (withheld_ == 0) return nullptr;
+  Slot oldest = 0;
+  PoisonRef error;
+  for (const auto& [slot, value] : values_) {
+    if (!is_withheld(value) || (error && slot > oldest)) continue;
+    oldest = slot;
+    error = value.poison;
+  }
+  return error;
+}
+
 void SlotTable::acknowledge(PoisonRef poison) {
   if (withheld_ == 0) return;
   for (auto& [slot, value] : values_) {

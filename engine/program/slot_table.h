@@ -42,6 +42,8 @@ class SlotTable {
   // Withholds all tensors that satisfy `applies`: reading their names returns the error until it is acknowledged. Used
   // after a write that was not executed, so that the old values are not mistaken for the new ones.
   void withhold_where(absl::FunctionRef<bool(const Tensor&)> applies, const PoisonRef& poison);
+  // The error with which the oldest name is withheld, or null.
+  PoisonRef withheld_error() const;
   // Call when the client has received the error: names that were withheld with it return their tensors again.
   void acknowledge(PoisonRef poison);
   // Removes a name. Returns false if the name was not in use.

@@ -129,7 +129,7 @@ class Engines(Sequence):
             _C.set_session(previous)
 
     def synchronize(self) -> None:
-        """Waits until all engines have executed everything issued so far."""
+        """Waits until all engines have executed everything issued so far; raises as :func:`synchronize`."""
         for connection in self._connections:
             connection.synchronize()
 
@@ -278,7 +278,10 @@ def disconnect() -> None:
 
 
 def synchronize() -> None:
-    """Waits until everything issued so far has been executed."""
+    """Waits until everything issued so far has been executed.
+
+    Raises the error of an update in place that was not executed, once (docs/errors.md).
+    """
     connection().synchronize()
 
 

@@ -92,6 +92,14 @@ void Session::fail_numbers(const v1::Frame& frame, v1::Reply* reply) {
 // An unknown name is a fault when a frame is first executed. In a repeated frame the name may have been released since.
 void Session::answer(const v1::Read& read, bool again, uint64_t* bytes_left, v1::ReadResult* result) {
   result->set_request(read.request());
+  if (read.handle() == 0) {
+    store_async_errors();
+    if (const PoisonRef error = slots_.withheld_error()) {
+      acknowledge(error);
+      set_error(to_wire(*error), bytes_left, result);
+    }
+    return;
+  }
   const SlotValue* value = slots_.find(read.handle());
   if (value == nullptr) {
     check(ErrorKind::kValue, again, "handle ", read.handle(), " is not in use");

@@ -115,3 +115,18 @@ def test_compiled_functions_write_what_precedes_the_error(torch):
             with pytest.raises(IndexError):
                 result.tolist()
         assert x.tolist() == expected
+
+
+def test_synchronize_raises_each_error_once(torch):
+    x, y = torch.zeros(2), torch.zeros(2)
+    x.add_(bad(torch, 2))
+    y.index_add_(0, torch.tensor([0, 7]), torch.ones(2))
+    for _ in range(2):
+        with pytest.raises((IndexError, RuntimeError), match="test_failed_updates.py"):
+            torch.synchronize()
+    torch.synchronize()
+    assert x.tolist() == y.tolist() == [0, 0]
+    poisoned = bad(torch, 2)  # not an update: its reader gets the error
+    torch.synchronize()
+    with pytest.raises(IndexError):
+        poisoned.tolist()
