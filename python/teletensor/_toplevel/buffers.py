@@ -7,6 +7,7 @@ from typing import Any
 from .. import _C
 from .._C import Tensor
 from .._options import check_flags, check_layout
+from .._storage import tensor_of_file
 
 
 def frombuffer(buffer: Any, *, dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
@@ -58,7 +59,5 @@ def from_file(
     check_layout("from_file", layout)
     check_flags("from_file", pin_memory=bool(pin_memory), requires_grad=bool(requires_grad))
     dtype = _C.default_dtype() if dtype is None else dtype
-    from .._storage import tensor_of_file  # loaded only for this
-
     tensor = tensor_of_file(filename, bool(shared), (size or 0) * dtype.itemsize).view(dtype).to(device=device)
     return tensor.requires_grad_() if requires_grad else tensor
