@@ -78,6 +78,7 @@ def until(condition) -> None:
     end = time.monotonic() + TIMEOUT
     while not condition():
         assert time.monotonic() < end, "the condition does not become true"
+        time.sleep(0.01)
 
 
 def test_starts_that_wait_are_limited_and_leave_with_their_connections(served):
@@ -204,9 +205,11 @@ def test_streams_that_are_not_read_end(served):
             return served.grpc.infer("large", grpc_inputs(grpcclient, x=x)).as_numpy("y").shape == (1, 4_000_000)
         except Exception as error:  # noqa: BLE001
             assert "RESOURCE_EXHAUSTED" in str(error)
-            time.sleep(0.2)
             return False
 
+    before = None  # the requests of all streams have been computed or refused once their number stays the same
+    while before != (before := served.http.get_inference_statistics("large")):
+        time.sleep(5)
     time.sleep(1 + 16e6 / (256 << 10) + 2)  # the send timeout, and a second for each 256 KiB
     until(answered)
     try:
