@@ -28,6 +28,7 @@ COMMON = tuple(f"kernels/common/{subject}" for subject in ("math", "iteration", 
 STACKS = (
     ("base",),
     (
+        "engine/symbolic",
         "engine/schema",
         "engine/schema/rules",
         "engine/device",
@@ -121,7 +122,7 @@ BELOW = {
     "proto": {"base"},
     "formats": {"base", "engine/schema", "proto"},
     "server": {"base", "proto", "autograd", "kernels", "distributed", "engine", "formats"},
-    "client": {"base", "proto", "engine/schema", "distributed/store", "formats"},
+    "client": {"base", "proto", "engine/schema", "engine/symbolic", "distributed/store", "formats"},
     "python": {"base", "client", "proto", "engine/schema", "distributed/store"},
 }
 FOLDERS = {folder for stack in STACKS for folder in stack}

@@ -31,6 +31,7 @@ def outputs(operators, kernels_folder: Path) -> dict[str, str]:
     files = {
         "engine/schema/op_ids.h": schema.emit_ids(operators),
         "engine/program/may_return_views.h": aliases.emit(operators),
+        "engine/schema/op_rules.cc": schema.emit_rules(operators),
         "engine/schema/op_table.cc": schema.emit_table(operators),
         "engine/schema/autocast_table.cc": schema.emit_autocast(operators),
         "engine/dispatch/ops.h": api.emit_header(operators),

@@ -74,7 +74,7 @@ def _default(param: Param, statics: list[str], prefix: str) -> str:
         return "Arg()"
     if param.type in ("int[]", "float[]"):
         values = [value] * (param.list_size or 1) if isinstance(value, (int, float)) else list(value)
-        ctype = "int64_t" if param.type == "int[]" else "double"
+        ctype = "SymInt" if param.type == "int[]" else "double"
         name = f"{prefix}_{param.name}"
         if not values:
             return f"Arg(absl::Span<const {ctype}>())"
@@ -145,7 +145,7 @@ def _row(op: Operator) -> str:
     return (
         f"    {{{op.id}, {cpp_string(op.name)}, {params}, {op.signature.num_outputs}, "
         f"{', '.join(map(cpp, flags))}, {_waits(op)}, SessionUse::k{op.session.capitalize()}, {saved}, OutRule::k{op.out.capitalize()}, "
-        f"&infer_{op.name}}},\n"
+        f"&op_rules::infer_{op.name}}},\n"
     )
 
 
@@ -160,16 +160,18 @@ def emit_table(operators: list[Operator]) -> str:
     return f"""{HEADER}#include "engine/schema/op_table.h"
 
 #include <cmath>
-#include <optional>
 
 #include "engine/schema/op_ids.h"
-#include "engine/schema/rules/dtype_rules.h"
-#include "engine/schema/rules/shape_rules.h"
+#include "engine/schema/op_rules.h"
 
 namespace tt {{
+
+namespace op_rules {{
+{"".join(f"void infer_{op.name}(Args a, Inference* out);" + chr(10) for op in operators)}}}  // namespace op_rules
+
 namespace {{
 
-{"".join(_params(op) + _saved(op) + _infer(op) for op in operators)}
+{"".join(_params(op) + _saved(op) for op in operators)}
 constexpr Op kOps[] = {{
 {"".join(_row(op) for op in operators)}}};
 }}  // namespace
@@ -178,6 +180,42 @@ absl::Span<const Op> op_table() {{ return kOps; }}
 uint64_t schema_digest() {{ return kSchemaDigest; }}
 
 }}  // namespace tt
+"""
+
+
+def emit_rules(operators: list[Operator]) -> str:
+    """Returns the source of the operators' rules."""
+    rows = "".join(f"    {{{op.id}, &infer_{op.name}}},\n" for op in operators)
+    return f"""{HEADER}#include "engine/schema/op_rules.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+
+#include "engine/schema/op_ids.h"
+#include "engine/schema/rules/dtype_rules.h"
+#include "engine/schema/rules/shape_rules.h"
+
+namespace tt::op_rules {{
+
+{"".join(map(_infer, operators))}
+namespace {{
+
+constexpr struct Rule {{
+  uint16_t id;
+  Op::Infer infer;
+}} kRules[] = {{
+{rows}}};
+
+}}  // namespace
+
+Op::Infer find(uint16_t id) {{
+  const auto before = [](const Rule& rule, uint16_t sought) {{ return rule.id < sought; }};
+  const Rule* const found = std::lower_bound(std::begin(kRules), std::end(kRules), id, before);
+  return found != std::end(kRules) && found->id == id ? found->infer : nullptr;
+}}
+
+}}  // namespace tt::op_rules
 """
 
 

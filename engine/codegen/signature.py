@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 # Type in a signature -> (C++ ParamType, C++ type of a kernel's parameter, accessor).
 SCALARS = {
     "Scalar": ("kScalar", "Scalar", "{a}.scalar()"),
-    "int": ("kInt", "int64_t", "{a}.integer"),
+    "int": ("kInt", "SymInt", "{a}.integer"),
     "float": ("kFloat", "double", "{a}.to_double()"),
     "bool": ("kBool", "bool", "{a}.to_bool()"),
-    "int[]": ("kInts", "absl::Span<const int64_t>", "{a}.ints()"),
+    "int[]": ("kInts", "SizesView", "{a}.ints()"),
     "float[]": ("kFloats", "absl::Span<const double>", "{a}.floats()"),
     "str": ("kString", "std::string_view", "{a}.string()"),
     "DType": ("kDType", "DType", "{a}.dtype()"),

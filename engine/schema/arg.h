@@ -38,9 +38,9 @@ struct Arg {
   union {
     const TensorMeta* tensor;
     const TensorMeta* const* tensors;
-    int64_t integer;
+    SymInt integer;
     double real;
-    const int64_t* integers;
+    const SymInt* integers;
     const double* reals;
     const char* characters;
     uint64_t slot;
@@ -52,15 +52,16 @@ struct Arg {
   constexpr Arg(const TensorMeta* t) : kind(t ? Kind::kTensor : Kind::kNone), tensor(t) {}  // NOLINT
   constexpr Arg(absl::Span<const TensorMeta* const> list)                                   // NOLINT
       : kind(Kind::kTensors), size(static_cast<uint32_t>(list.size())), tensors(list.data()) {}
-  constexpr Arg(bool v) : kind(Kind::kBool), integer(v) {}                                              // NOLINT
-  constexpr Arg(int v) : kind(Kind::kInt), integer(v) {}                                                // NOLINT
-  constexpr Arg(int64_t v) : kind(Kind::kInt), integer(v) {}                                            // NOLINT
-  constexpr Arg(double v) : kind(Kind::kFloat), real(v) {}                                              // NOLINT
+  constexpr Arg(bool v) : kind(Kind::kBool), integer(v) {}  // NOLINT
+  constexpr Arg(int v) : kind(Kind::kInt), integer(v) {}    // NOLINT
+  template <SymIntOrInteger T>
+  constexpr Arg(T v) : kind(Kind::kInt), integer(v) {}                                        // NOLINT
+  constexpr Arg(double v) : kind(Kind::kFloat), real(v) {}                                    // NOLINT
   Arg(std::complex<double> v) : kind(Kind::kComplex), real(v.real()), imaginary(v.imag()) {}  // NOLINT
-  constexpr Arg(DType v) : kind(Kind::kInt), integer(static_cast<int64_t>(v)) {}                        // NOLINT
+  constexpr Arg(DType v) : kind(Kind::kInt), integer(static_cast<int64_t>(v)) {}              // NOLINT
   Arg(Device v) : kind(Kind::kInt), integer(v.encode()) {}                                    // NOLINT
   Arg(const Scalar& s);                                                                       // NOLINT
-  constexpr Arg(absl::Span<const int64_t> list)                                                         // NOLINT
+  constexpr Arg(SizesView list)                                                               // NOLINT
       : kind(Kind::kInts), size(static_cast<uint32_t>(list.size())), integers(list.data()) {}
   constexpr Arg(absl::Span<const double> list)  // NOLINT
       : kind(Kind::kFloats), size(static_cast<uint32_t>(list.size())), reals(list.data()) {}
@@ -80,12 +81,13 @@ struct Arg {
   Scalar scalar() const;
   double to_double() const {
     if (kind == Kind::kFloat || kind == Kind::kComplex) return real;
-    return size == 0 ? static_cast<double>(integer) : static_cast<double>(static_cast<uint64_t>(integer));
+    return size == 0 ? static_cast<double>(int64_t{integer})
+                     : static_cast<double>(static_cast<uint64_t>(int64_t{integer}));
   }
   bool to_bool() const { return integer != 0; }
-  DType dtype() const { return static_cast<DType>(integer); }
+  DType dtype() const { return static_cast<DType>(int64_t{integer}); }
   std::string_view string() const { return {characters, size}; }
-  absl::Span<const int64_t> ints() const { return {integers, size}; }
+  SizesView ints() const { return {integers, size}; }
   absl::Span<const double> floats() const { return {reals, size}; }
   absl::Span<const TensorMeta* const> list() const { return {tensors, size}; }
 };

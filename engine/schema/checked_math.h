@@ -8,24 +8,25 @@
 #include <cstdint>
 
 #include "engine/schema/error.h"
+#include "engine/schema/sym_int.h"
 
 namespace tt {
 
-inline int64_t checked_add(int64_t a, int64_t b) {
-  int64_t sum = 0;
-  check(!__builtin_add_overflow(a, b, &sum), "integer overflow: ", a, " + ", b, " does not fit into 64 bits");
+inline SymInt checked_add(SymInt a, SymInt b) {
+  SymInt sum = 0;
+  check(!add_overflows(a, b, &sum), "integer overflow: ", a, " + ", b, " does not fit into 64 bits");
   return sum;
 }
 
-inline int64_t checked_sub(int64_t a, int64_t b) {
-  int64_t difference = 0;
-  check(!__builtin_sub_overflow(a, b, &difference), "integer overflow: ", a, " - ", b, " does not fit into 64 bits");
+inline SymInt checked_sub(SymInt a, SymInt b) {
+  SymInt difference = 0;
+  check(!subtract_overflows(a, b, &difference), "integer overflow: ", a, " - ", b, " does not fit into 64 bits");
   return difference;
 }
 
-inline int64_t checked_mul(int64_t a, int64_t b) {
-  int64_t product = 0;
-  check(!__builtin_mul_overflow(a, b, &product), "integer overflow: ", a, " * ", b, " does not fit into 64 bits");
+inline SymInt checked_mul(SymInt a, SymInt b) {
+  SymInt product = 0;
+  check(!multiply_overflows(a, b, &product), "integer overflow: ", a, " * ", b, " does not fit into 64 bits");
   return product;
 }
 
@@ -36,14 +37,14 @@ inline uint64_t magnitude(int64_t v) {
 
 // Return a stride times a factor, and the sum of two strides. All elements of a tensor are within 2^63 bytes, so only
 // the stride of a dimension of at most one element can overflow. That stride is never used, so 1 replaces it.
-inline int64_t scaled_stride(int64_t stride, int64_t factor) {
-  int64_t product = 0;
-  return __builtin_mul_overflow(stride, factor, &product) ? 1 : product;
+inline SymInt scaled_stride(SymInt stride, SymInt factor) {
+  SymInt product = 0;
+  return multiply_overflows(stride, factor, &product) ? SymInt(1) : product;
 }
 
-inline int64_t added_stride(int64_t a, int64_t b) {
-  int64_t sum = 0;
-  return __builtin_add_overflow(a, b, &sum) ? 1 : sum;
+inline SymInt added_stride(SymInt a, SymInt b) {
+  SymInt sum = 0;
+  return add_overflows(a, b, &sum) ? SymInt(1) : sum;
 }
 
 }  // namespace tt

@@ -20,16 +20,16 @@ Order channels_last_order(size_t dims) { return dims == 4 ? Order{1, 3, 2, 0} : 
 
 Sizes strides_in(const Order& order, SizesView sizes) {
   Sizes strides(sizes.size());
-  uint64_t step = 1;  // wraps around for excessive sizes, which infer() rejects
+  SymInt step = 1;
   for (size_t d : order) {
-    strides[d] = static_cast<int64_t>(step);
-    step *= static_cast<uint64_t>(sizes[d]);
+    strides[d] = step;
+    step = wrapped_product(step, sizes[d]);
   }
   return strides;
 }
 
 // The stride of an operand over a dimension of the result: 0 where it is broadcast.
-int64_t stride_over(const TensorMeta& t, SizesView sizes, size_t d) {
+SymInt stride_over(const TensorMeta& t, SizesView sizes, size_t d) {
   const size_t lead = sizes.size() - t.sizes.size();
   if (d < lead || (t.sizes[d - lead] == 1 && sizes[d] != 1)) return 0;
   return t.strides[d - lead];
@@ -38,7 +38,7 @@ int64_t stride_over(const TensorMeta& t, SizesView sizes, size_t d) {
 // TensorIterator's comparison: negative if `a` is inside of `b`, positive if it is outside, 0 if no operand decides.
 int compare(const Operands& operands, SizesView sizes, size_t a, size_t b) {
   for (const TensorMeta* t : operands) {
-    const int64_t x = stride_over(*t, sizes, a), y = stride_over(*t, sizes, b);
+    const SymInt x = stride_over(*t, sizes, a), y = stride_over(*t, sizes, b);
     if (x == 0 || y == 0) continue;
     if (x != y) return x < y ? -1 : 1;
     if (sizes[a] > sizes[b]) return 1;
@@ -168,7 +168,7 @@ constexpr auto kFollow = [] {
 bool suggests_channels_last(const TensorMeta& t) {
   if (t.dim() != 4 && t.dim() != 5) return false;
   if (t.strides[1] == 0) return false;
-  int64_t least = 0;
+  SymInt least = 0;
   for (size_t d : channels_last_order(t.sizes.size())) {
     if (t.sizes[d] == 0 || t.strides[d] < least) return false;
     if (d == 0 && least == t.strides[1]) return false;
@@ -200,7 +200,7 @@ bool is_dense(SizesView sizes, SizesView strides) {
     if (sizes[d] > 1) order.push_back(d);
   }
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return strides[a] < strides[b]; });
-  int64_t expected = 1;
+  SymInt expected = 1;
   for (size_t d : order) {
     if (strides[d] != expected) return false;
     expected *= sizes[d];
@@ -212,7 +212,7 @@ Sizes channels_last_strides(SizesView sizes) { return strides_in(channels_last_o
 
 bool is_channels_last(SizesView sizes, SizesView strides) {
   if (sizes.size() != 4 && sizes.size() != 5) return false;
-  int64_t expected = 1;
+  SymInt expected = 1;
   if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return true;  // no elements
   for (size_t d : channels_last_order(sizes.size())) {
     if (sizes[d] == 1) continue;

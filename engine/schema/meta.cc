@@ -9,29 +9,36 @@
 namespace tt {
 
 bool TensorMeta::is_contiguous() const {
-  int64_t expected = 1;
-  bool dense = true;
+  SymInt expected = 1;
   for (size_t d = sizes.size(); d-- > 0;) {
-    if (sizes[d] == 0) return true;  // no elements
-    if (sizes[d] == 1) continue;     // its stride is never used
-    dense = dense && strides[d] == expected;
-    expected *= sizes[d];
+    if (!surely_equal(strides[d], expected)) {
+      if (sizes[d] == 1) continue;  // its stride is never used
+      if (strides[d] != expected) return numel() == 0;
+    }
+    expected = wrapped_product(expected, larger(sizes[d], 1));
   }
-  return dense;
+  return true;
+}
+
+bool surely_equal(SizesView a, SizesView b) {
+  return a.size() == b.size() &&
+         std::equal(a.begin(), a.end(), b.begin(), [](SymInt x, SymInt y) { return surely_equal(x, y); });
 }
 
 Sizes contiguous_strides(SizesView sizes) {
   Sizes strides(sizes.size());
-  // Unsigned, so that excessive sizes wrap around instead of being undefined; infer() rejects them afterwards.
-  uint64_t step = 1;
+  SymInt step = 1;
   for (size_t d = sizes.size(); d-- > 0;) {
-    strides[d] = static_cast<int64_t>(step);
-    step *= static_cast<uint64_t>(std::max<int64_t>(sizes[d], 1));
+    strides[d] = step;
+    step = wrapped_product(step, larger(sizes[d], 1));
   }
   return strides;
 }
 
-std::string to_string(SizesView sizes) { return absl::StrCat("[", absl::StrJoin(sizes, ", "), "]"); }
+std::string to_string(SizesView sizes) {
+  const auto append = [](std::string* out, SymInt size) { absl::StrAppend(out, text_of(size)); };
+  return absl::StrCat("[", absl::StrJoin(sizes, ", ", append), "]");
+}
 
 std::string describe(const TensorMeta& meta) {
   return absl::StrCat(message_part(name(meta.dtype)), to_string(SizesView(meta.sizes)));

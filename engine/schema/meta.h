@@ -10,11 +10,12 @@
 #include "absl/types/span.h"
 #include "engine/schema/device.h"
 #include "engine/schema/dtype.h"
+#include "engine/schema/sym_int.h"
 
 namespace tt {
 
-using Sizes = absl::InlinedVector<int64_t, 5>;
-using SizesView = absl::Span<const int64_t>;
+using Sizes = absl::InlinedVector<SymInt, 5>;
+using SizesView = absl::Span<const SymInt>;
 
 struct TensorMeta {
   DType dtype = DType::kFloat32;
@@ -23,20 +24,21 @@ struct TensorMeta {
   // Whether this describes a number passed for a tensor, which has the lowest rank in promotion and no handle.
   bool is_number = false;
   Sizes sizes;
-  Sizes strides;       // in elements; never negative
-  int64_t offset = 0;  // in elements, from the start of the storage
+  Sizes strides;      // in elements; never negative
+  SymInt offset = 0;  // in elements, from the start of the storage
 
   int64_t dim() const { return static_cast<int64_t>(sizes.size()); }
-  int64_t numel() const {
-    int64_t n = 1;
-    for (int64_t size : sizes) n *= size;
+  SymInt numel() const {
+    SymInt n = 1;
+    for (SymInt size : sizes) n *= size;
     return n;
   }
   bool is_contiguous() const;
 };
 
 Sizes contiguous_strides(SizesView sizes);
-std::string to_string(SizesView sizes);  // "[3, 4]"
+bool surely_equal(SizesView a, SizesView b);  // of each dimension, see sym_int.h
+std::string to_string(SizesView sizes);       // "[3, 4]"
 // "float32[3, 4]", for messages.
 std::string describe(const TensorMeta& meta);
 
@@ -44,7 +46,7 @@ std::string describe(const TensorMeta& meta);
 struct Geometry {
   Sizes sizes;
   Sizes strides;
-  int64_t offset = 0;
+  SymInt offset = 0;
   bool alias = true;
 };
 

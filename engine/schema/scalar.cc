@@ -19,7 +19,7 @@ std::string shortest(double value) {
 
 }  // namespace
 
-int64_t Scalar::to_int() const {
+SymInt Scalar::to_int() const {
   if (category_ < Category::kFloating) return int_;
   if (std::isnan(double_)) return 0;
   constexpr double kLimit = 9223372036854775808.0;  // 2^63
@@ -36,7 +36,8 @@ DType Scalar::dtype() const {
 
 std::string Scalar::to_string() const {
   if (category_ == Category::kBool) return int_ ? "True" : "False";
-  if (category_ == Category::kInteger) return beyond_ ? absl::StrCat(static_cast<uint64_t>(int_)) : absl::StrCat(int_);
+  if (category_ == Category::kInteger)
+    return beyond_ ? absl::StrCat(static_cast<uint64_t>(int64_t{int_})) : absl::StrCat(text_of(int_));
   if (category_ == Category::kFloating) return shortest(double_);
   const std::string imaginary = shortest(imaginary_);
   return absl::StrCat("(", shortest(double_), imaginary[0] == '-' ? "" : "+", imaginary, "j)");

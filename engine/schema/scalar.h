@@ -6,22 +6,24 @@
 #include <string>
 
 #include "engine/schema/dtype.h"
+#include "engine/schema/sym_int.h"
 
 namespace tt {
 
 class Scalar {
  public:
   Scalar() : Scalar(int64_t{0}) {}
-  Scalar(bool v) : category_(Category::kBool), int_(v) {}           // NOLINT: a number
-  Scalar(int v) : category_(Category::kInteger), int_(v) {}         // NOLINT
-  Scalar(int64_t v) : category_(Category::kInteger), int_(v) {}     // NOLINT
+  Scalar(bool v) : category_(Category::kBool), int_(v) {}    // NOLINT: a number
+  Scalar(int v) : category_(Category::kInteger), int_(v) {}  // NOLINT
+  template <SymIntOrInteger T>
+  Scalar(T v) : category_(Category::kInteger), int_(v) {}           // NOLINT
   Scalar(double v) : category_(Category::kFloating), double_(v) {}  // NOLINT
   Scalar(std::complex<double> v)                                    // NOLINT
       : category_(Category::kComplex), double_(v.real()), imaginary_(v.imag()) {}
   // An integer that may exceed int64; then to_int() wraps around.
   static Scalar of_unsigned(uint64_t v) {
     Scalar s(static_cast<int64_t>(v));
-    s.beyond_ = s.int_ < 0;
+    s.beyond_ = static_cast<int64_t>(v) < 0;
     return s;
   }
   Category category() const { return category_; }
@@ -31,11 +33,11 @@ class Scalar {
   // The real part of a complex number.
   double to_double() const {
     if (category_ >= Category::kFloating) return double_;
-    return beyond_ ? static_cast<double>(static_cast<uint64_t>(int_)) : static_cast<double>(int_);
+    return beyond_ ? static_cast<double>(static_cast<uint64_t>(int64_t{int_})) : static_cast<double>(int64_t{int_});
   }
   std::complex<double> to_complex() const { return {to_double(), imaginary_}; }
   // Truncates towards zero; out-of-range doubles saturate, NaN is 0.
-  int64_t to_int() const;
+  SymInt to_int() const;
   bool to_bool() const { return category_ >= Category::kFloating ? double_ != 0 || imaginary_ != 0 : int_ != 0; }
   // Converts to a dtype as PyTorch does: to an integer if the dtype is integral.
   Scalar converted_to(DType dtype) const { return is_integral(dtype) ? Scalar(to_int()) : *this; }
@@ -47,7 +49,7 @@ class Scalar {
   Category category_;
   bool beyond_ = false;
   union {
-    int64_t int_;
+    SymInt int_;
     double double_;
   };
   double imaginary_ = 0;

@@ -1,12 +1,13 @@
 #include "engine/schema/size_expression.h"
 
-#include <algorithm>
 #include <array>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "engine/schema/error.h"
+#include "engine/symbolic/facts.h"
 
 namespace tt {
 namespace {
@@ -15,30 +16,17 @@ using Kind = SizeTerm::Kind;
 
 bool is_operand(const SizeTerm& term) { return term.kind == Kind::kConstant || term.describes_value(); }
 
-int64_t floor_divide(int64_t a, int64_t b) {
-  const int64_t quotient = a / b;
-  return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
-}
-
 int64_t combine(Kind kind, int64_t a, int64_t b) {
-  int64_t result = 0;
-  bool overflows = false;
   switch (kind) {
-    case Kind::kAdd: overflows = __builtin_add_overflow(a, b, &result); break;
-    case Kind::kSubtract: overflows = __builtin_sub_overflow(a, b, &result); break;
-    case Kind::kMultiply: overflows = __builtin_mul_overflow(a, b, &result); break;
-    case Kind::kFloorDivide:
-    case Kind::kModulo:
-      check(ErrorKind::kValue, b != 0, "division by zero in a size of a Program");
-      overflows = a == INT64_MIN && b == -1;
-      if (!overflows) result = kind == Kind::kFloorDivide ? floor_divide(a, b) : a - floor_divide(a, b) * b;
-      break;
-    case Kind::kMinimum: result = std::min(a, b); break;
-    case Kind::kMaximum: result = std::max(a, b); break;
-    default: break;
+    case Kind::kAdd: return symbolic::add(a, b);
+    case Kind::kSubtract: return symbolic::subtract(a, b);
+    case Kind::kMultiply: return symbolic::multiply(a, b);
+    case Kind::kFloorDivide: return symbolic::floor_divide(a, b);
+    case Kind::kModulo: return symbolic::modulo(a, b);
+    case Kind::kMinimum: return symbolic::minimum(a, b);
+    case Kind::kMaximum: return symbolic::maximum(a, b);
+    default: return 0;
   }
-  check(ErrorKind::kValue, !overflows, "a size of a Program is beyond 64 bits");
-  return result;
 }
 
 // How tightly an operator binds; operands bind tightest.
@@ -85,7 +73,7 @@ void check_size_expression(SizeExpression terms) {
   check(ErrorKind::kValue, depth == 1, "expected one expression of sizes, got ", depth);
 }
 
-int64_t evaluate(SizeExpression terms, absl::FunctionRef<int64_t(const SizeTerm&)> value_of) {
+int64_t evaluate(SizeExpression terms, absl::FunctionRef<int64_t(const SizeTerm&)> value_of) try {
   std::array<int64_t, kMaxSizeTerms> stack{};
   size_t depth = 0;
   for (const SizeTerm& term : terms) {
@@ -97,6 +85,10 @@ int64_t evaluate(SizeExpression terms, absl::FunctionRef<int64_t(const SizeTerm&
     }
   }
   return stack[0];
+} catch (const std::domain_error&) {
+  fail(ErrorKind::kValue, "division by zero in a size of a Program");
+} catch (const std::overflow_error&) {
+  fail(ErrorKind::kValue, "a size of a Program is beyond 64 bits");
 }
 
 std::string to_string(SizeExpression terms) {

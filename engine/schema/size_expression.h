@@ -47,7 +47,8 @@ inline constexpr size_t kMaxSizeTerms = 64;
 // Throws Error (ValueError) unless the terms are one expression of at most kMaxSizeTerms terms.
 void check_size_expression(SizeExpression terms);
 
-// Requires check_size_expression(). `value_of` returns the number of a term that describes a value. Throws Error
+// Requires check_size_expression(). `value_of` returns the number of a term that describes a value, which may be one of
+// symbolic/facts.h, and so may the result then. Throws Error
 // (ValueError) for a division by zero or a number beyond 64 bits, and what `value_of` throws.
 int64_t evaluate(SizeExpression terms, absl::FunctionRef<int64_t(const SizeTerm& term)> value_of);
 

@@ -32,6 +32,7 @@ def emitted() -> dict[str, str]:
     probes = load(FOLDER / "ops")
     return {
         "op_ids.h": schema.emit_ids(probes),
+        "op_rules.cc": schema.emit_rules(probes),
         "op_table.cc": schema.emit_table(probes),
         "autocast_table.cc": schema.emit_autocast(probes),
         "ops.h": api.emit_header(probes),

@@ -37,6 +37,7 @@ def generate(folder: Path, *entries: dict) -> None:
     operators = load(folder)
     api.emit_header(operators)
     schema.emit_table(operators)
+    schema.emit_rules(operators)
     composites.emit_composites(operators, [])
     gradients.emit_gradients(operators, [])
     pointwise.outputs(operators, ROOT / "kernels")

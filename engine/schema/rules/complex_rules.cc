@@ -10,7 +10,7 @@ namespace {
 // The real (0) or imaginary (1) parts, as a view of reals.
 Geometry parts(const TensorMeta& t, int64_t which) {
   Geometry geometry{t.sizes, t.strides, 2 * t.offset + which, true};
-  for (int64_t& stride : geometry.strides) stride = scaled_stride(stride, 2);
+  for (SymInt& stride : geometry.strides) stride = scaled_stride(stride, 2);
   return geometry;
 }
 
@@ -33,7 +33,7 @@ Geometry view_as_complex(const Arg& input) {
   Geometry geometry{t.sizes, t.strides, t.offset / 2, true};
   geometry.sizes.pop_back();
   geometry.strides.pop_back();
-  for (int64_t& stride : geometry.strides) {
+  for (SymInt& stride : geometry.strides) {
     check(stride % 2 == 0, "Tensor must have a stride divisible by 2 for all but last dimension, got ", t.strides);
     stride /= 2;
   }

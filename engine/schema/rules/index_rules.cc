@@ -108,7 +108,7 @@ AdvancedIndexShape advanced_index_shape(const Arg& input, const Arg& indices) {
   int runs = 0;
   bool in_run = false;
   for (const TensorMeta* t : list) {
-    int64_t covers = t && is_mask(*t) ? t->dim() : 1;
+    SymInt covers = t && is_mask(*t) ? t->dim() : 1;
     check(ErrorKind::kIndex, dim + at(covers) <= sizes.size(), "too many indices for tensor of dimension ",
           sizes.size());
     if (!t) {
@@ -121,7 +121,7 @@ AdvancedIndexShape advanced_index_shape(const Arg& input, const Arg& indices) {
       in_run = true;
       if (is_mask(*t)) {
         result.masked = true;
-        for (int64_t k = 0; k < covers; ++k) {
+        for (SymInt k = 0; k < covers; ++k) {
           check(ErrorKind::kIndex, t->sizes[at(k)] == sizes[dim + at(k)], "The shape of the mask ", t->sizes,
                 " at index ", k, " does not match the shape of the indexed tensor ", sizes, " at index ", dim + at(k));
         }
@@ -170,7 +170,7 @@ Sizes index_put(const Arg& input, const Arg& indices, const Arg& values) {
     SizesView from = meta(values).sizes;
     bool fits = from.size() <= target.size();
     for (size_t i = 0; fits && i < from.size(); ++i) {
-      int64_t size = from[from.size() - 1 - i];
+      SymInt size = from[from.size() - 1 - i];
       fits = size == 1 || size == target[target.size() - 1 - i];
     }
     check(fits, "shape mismatch: value tensor of shape ", meta(values).sizes,
@@ -187,7 +187,7 @@ Sizes take_along_dim(const Arg& input, const Arg& indices, int64_t dim) {
   check(ErrorKind::kIndex, meta(input).dim() > 0, "Dimension specified as ", dim, " but tensor has no dimensions");
   int64_t d = wrap_dim(dim, meta(input).dim());
   Sizes a = meta(input).sizes, b = meta(indices).sizes;
-  int64_t count = b[at(d)];
+  SymInt count = b[at(d)];
   a[at(d)] = b[at(d)] = 1;
   Sizes result = broadcast_sizes(a, b);
   result[at(d)] = count;
@@ -214,20 +214,20 @@ Sizes require_dim(const Arg& input, int64_t dim) {
   return meta(input).sizes;
 }
 
-Sizes topk(const Arg& input, int64_t k, int64_t dim) {
+Sizes topk(const Arg& input, SymInt k, int64_t dim) {
   Sizes result = meta(input).sizes;
   int64_t d = wrap_dim(dim, meta(input).dim());
-  check(k >= 0 && k <= (result.empty() ? 1 : result[at(d)]), "selected index k out of range");
+  check(k >= 0 && k <= (result.empty() ? SymInt(1) : result[at(d)]), "selected index k out of range");
   if (!result.empty()) result[at(d)] = k;
   return result;
 }
 
-Sizes kthvalue(const Arg& input, int64_t k, int64_t dim, bool keepdim) {
+Sizes kthvalue(const Arg& input, SymInt k, int64_t dim, bool keepdim) {
   Sizes result = meta(input).sizes;
   int64_t d = wrap_dim(dim, meta(input).dim());
   check(ErrorKind::kIndex, result.empty() || result[at(d)] != 0, "Expected reduction dim ", d,
         " to have non-zero size.");
-  check(k >= 1 && k <= (result.empty() ? 1 : result[at(d)]),
+  check(k >= 1 && k <= (result.empty() ? SymInt(1) : result[at(d)]),
         "kthvalue(): selected number k out of range for dimension ", d);
   if (result.empty()) return result;
   if (keepdim) {

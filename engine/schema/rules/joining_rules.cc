@@ -13,11 +13,11 @@ size_t at(int64_t dim) { return static_cast<size_t>(dim); }
 
 // Returns the distance of a diagonal from the main one. The limit keeps the number of elements of a square matrix
 // within 64 bits.
-int64_t distance_from_main(int64_t diagonal) {
-  constexpr uint64_t kMaxDiagonal = uint64_t{1} << 31;
-  check(magnitude(diagonal) < kMaxDiagonal, "expected a diagonal less than 2^31 away from the main one, got ",
-        diagonal);
-  return static_cast<int64_t>(magnitude(diagonal));
+SymInt distance_from_main(SymInt diagonal) {
+  constexpr int64_t kMaxDiagonal = int64_t{1} << 31;
+  check(diagonal > -kMaxDiagonal && diagonal < kMaxDiagonal,
+        "expected a diagonal less than 2^31 away from the main one, got ", diagonal);
+  return larger(diagonal, -diagonal);
 }
 
 }  // namespace
@@ -139,12 +139,12 @@ Sizes tile(const Arg& input, SizesView dims) {
   return repeat(input, repeats);
 }
 
-Sizes repeat_interleave(const Arg& input, int64_t repeats, std::optional<int64_t> dim) {
+Sizes repeat_interleave(const Arg& input, SymInt repeats, std::optional<int64_t> dim) {
   check(repeats >= 0, "repeats can not be negative");
   if (!dim) return {checked_mul(meta(input).numel(), repeats)};
   Sizes result = meta(input).sizes;
   if (result.empty()) return {repeats};
-  int64_t& size = result[at(wrap_dim(*dim, meta(input).dim()))];
+  SymInt& size = result[at(wrap_dim(*dim, meta(input).dim()))];
   size = checked_mul(size, repeats);
   return result;
 }
@@ -164,15 +164,15 @@ Sizes roll(const Arg& input, SizesView shifts, SizesView dims) {
   check(!shifts.empty(), "`shifts` required");
   check(shifts.size() == dims.size() || (dims.empty() && shifts.size() == 1),
         "shifts and dimensions must align. shifts: ", shifts.size(), ", dims:", dims.size());
-  check(ErrorKind::kIndex, dims.empty() || meta(input).dim() > 0, "Dimension specified as ", dims.empty() ? 0 : dims[0],
-        " but tensor has no dimensions");
+  check(ErrorKind::kIndex, dims.empty() || meta(input).dim() > 0, "Dimension specified as ",
+        dims.empty() ? SymInt(0) : dims[0], " but tensor has no dimensions");
   for (int64_t d : dims) wrap_dim(d, meta(input).dim());
   return meta(input).sizes;
 }
 
 namespace {
 
-void check_pixels(const char* name, SizesView sizes, int64_t factor, const char* parameter) {
+void check_pixels(const char* name, SizesView sizes, SymInt factor, const char* parameter) {
   check(sizes.size() >= 3, name, " expects input to have at least 3 dimensions, but got input with ", sizes.size(),
         " dimension(s)");
   check(factor > 0, name, " expects a positive ", parameter, ", but got ", factor);
@@ -180,11 +180,11 @@ void check_pixels(const char* name, SizesView sizes, int64_t factor, const char*
 
 }  // namespace
 
-Sizes pixel_shuffle(const Arg& input, int64_t factor) {
+Sizes pixel_shuffle(const Arg& input, SymInt factor) {
   Sizes sizes = meta(input).sizes;
   check_pixels("pixel_shuffle", sizes, factor, "upscale_factor");
   const size_t n = sizes.size();
-  const int64_t square = checked_mul(factor, factor);
+  const SymInt square = checked_mul(factor, factor);
   check(sizes[n - 3] % square == 0,
         "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
         "input.size(-3)=",
@@ -195,7 +195,7 @@ Sizes pixel_shuffle(const Arg& input, int64_t factor) {
   return sizes;
 }
 
-Sizes pixel_unshuffle(const Arg& input, int64_t factor) {
+Sizes pixel_unshuffle(const Arg& input, SymInt factor) {
   Sizes sizes = meta(input).sizes;
   check_pixels("pixel_unshuffle", sizes, factor, "downscale_factor");
   const size_t n = sizes.size();
@@ -209,7 +209,7 @@ Sizes pixel_unshuffle(const Arg& input, int64_t factor) {
   return sizes;
 }
 
-Sizes channel_shuffle(const Arg& input, int64_t groups) {
+Sizes channel_shuffle(const Arg& input, SymInt groups) {
   const Sizes& sizes = meta(input).sizes;
   check(sizes.size() > 2, "channel_shuffle expects input with > 2 dims, but got input with sizes ", sizes);
   check(groups > 0 && sizes[1] % groups == 0, "[channel_shuffle] expected a number of groups that divides ", sizes[1],
@@ -222,26 +222,26 @@ Sizes require_matrices(const Arg& input) {
   return meta(input).sizes;
 }
 
-Sizes diag(const Arg& input, int64_t diagonal) {
+Sizes diag(const Arg& input, SymInt diagonal) {
   check(meta(input).dim() == 1 || meta(input).dim() == 2, "diag(): Supports 1D or 2D tensors. Got ", meta(input).dim(),
         "D");
   if (meta(input).dim() == 2) return shape_rules::diagonal(input, diagonal, 0, 1).sizes;
-  int64_t n = checked_add(meta(input).sizes[0], distance_from_main(diagonal));
+  SymInt n = checked_add(meta(input).sizes[0], distance_from_main(diagonal));
   return {n, n};
 }
 
-Sizes diagflat(const Arg& input, int64_t offset) {
-  const int64_t n = checked_add(meta(input).numel(), distance_from_main(offset));
+Sizes diagflat(const Arg& input, SymInt offset) {
+  const SymInt n = checked_add(meta(input).numel(), distance_from_main(offset));
   return {n, n};
 }
 
-Sizes diag_embed(const Arg& input, int64_t offset, int64_t dim1, int64_t dim2) {
+Sizes diag_embed(const Arg& input, SymInt offset, int64_t dim1, int64_t dim2) {
   int64_t n = meta(input).dim() + 1;
   check(ErrorKind::kIndex, meta(input).dim() > 0, "diag_embed needs at least one dimension");
   int64_t a = wrap_dim(dim1, n), b = wrap_dim(dim2, n);
   check(a != b, "diagonal dimensions cannot be identical ", dim1, ", ", dim2);
   Sizes result(meta(input).sizes.begin(), meta(input).sizes.end() - 1);
-  int64_t side = checked_add(meta(input).sizes.back(), distance_from_main(offset));
+  SymInt side = checked_add(meta(input).sizes.back(), distance_from_main(offset));
   result.insert(result.begin() + std::min(a, b), side);
   result.insert(result.begin() + std::max(a, b), side);
   return result;

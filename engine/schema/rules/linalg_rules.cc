@@ -28,13 +28,13 @@ void check_square(SizesView s) {
 
 // The number of rows (m) and columns (n) of a matrix, and their minimum (k).
 struct Extent {
-  int64_t m, n, k;
+  SymInt m, n, k;
   explicit Extent(const Arg& a) {
     SizesView s = sizes_of(a);
     check_matrix(s);
     m = s[s.size() - 2];
     n = s[s.size() - 1];
-    k = std::min(m, n);
+    k = smaller(m, n);
   }
 };
 
@@ -74,7 +74,7 @@ Sizes eigenvectors(const Arg& a, std::string_view triangle, bool vectors) {
   return vectors ? square(a) : Sizes{0};
 }
 
-Sizes lu_permutation(const Arg& pivots, int64_t rows) {
+Sizes lu_permutation(const Arg& pivots, SymInt rows) {
   SizesView s = sizes_of(pivots);
   check(!s.empty() && rows >= s.back(), "expected pivots for at most ", rows, " rows, got sizes ", s);
   Sizes result(s.begin(), s.end());

@@ -9,11 +9,11 @@ namespace {
 const TensorMeta& meta(const Arg& a) { return *a.tensor; }
 
 // Returns the number of sequences.
-int64_t sequences(const Arg& offsets, const Arg& lengths) {
+SymInt sequences(const Arg& offsets, const Arg& lengths) {
   const TensorMeta& o = meta(offsets);
   check(o.dim() == 1 && o.sizes[0] >= 1 && o.dtype == DType::kInt64,
         "expected offsets of dtype int64 with one dimension and at least one element, got ", describe(o));
-  const int64_t count = o.sizes[0] - 1;
+  const SymInt count = o.sizes[0] - 1;
   if (lengths.is_none()) return count;
   const TensorMeta& l = meta(lengths);
   check(l.dim() == 1 && l.sizes[0] == count && l.dtype == DType::kInt64, "expected lengths of dtype int64 and size [",
@@ -22,32 +22,32 @@ int64_t sequences(const Arg& offsets, const Arg& lengths) {
 }
 
 // The sizes of `t` with `first` in place of the first `dims` dimensions.
-Sizes with_leading(const TensorMeta& t, int64_t dims, std::initializer_list<int64_t> first) {
+Sizes with_leading(const TensorMeta& t, int64_t dims, std::initializer_list<SymInt> first) {
   Sizes sizes(first);
   sizes.insert(sizes.end(), t.sizes.begin() + dims, t.sizes.end());
   return sizes;
 }
 
-void check_rows(const TensorMeta& t, int64_t dims, int64_t count, const char* what) {
+void check_rows(const TensorMeta& t, int64_t dims, SymInt count, const char* what) {
   check(t.dim() >= dims && t.sizes[0] == count, "expected ", what, " of ", count, " sequences and at least ", dims,
         " dimensions, got sizes ", t.sizes);
 }
 
 }  // namespace
 
-Sizes jagged_to_padded(const Arg& values, const Arg& offsets, const Arg& lengths, int64_t length) {
+Sizes jagged_to_padded(const Arg& values, const Arg& offsets, const Arg& lengths, SymInt length) {
   check(meta(values).dim() >= 1, "expected values with at least one dimension");
   check(length >= 0, "expected a length of at least 0, got ", length);
   return with_leading(meta(values), 1, {sequences(offsets, lengths), length});
 }
 
-Sizes padded_to_jagged(const Arg& padded, const Arg& offsets, const Arg& lengths, int64_t total) {
+Sizes padded_to_jagged(const Arg& padded, const Arg& offsets, const Arg& lengths, SymInt total) {
   check_rows(meta(padded), 2, sequences(offsets, lengths), "a padded tensor");
   check(total >= 0, "expected a total of at least 0, got ", total);
   return with_leading(meta(padded), 2, {total});
 }
 
-Sizes jagged_expand(const Arg& input, const Arg& offsets, const Arg& lengths, int64_t total) {
+Sizes jagged_expand(const Arg& input, const Arg& offsets, const Arg& lengths, SymInt total) {
   check_rows(meta(input), 1, sequences(offsets, lengths), "a tensor");
   check(total >= 0, "expected a total of at least 0, got ", total);
   return with_leading(meta(input), 1, {total});
@@ -76,7 +76,7 @@ Sizes jagged_attention(const Arg& query, const Arg& key, const Arg& value, const
         ", ", k.sizes[0], " and ", v.sizes[0]);
   check(q.sizes[2] == k.sizes[2], "query and key must have the same last dimension, got ", q.sizes, " and ", k.sizes);
   check(k.sizes[1] == v.sizes[1], "key and value must have the same tokens, got ", k.sizes, " and ", v.sizes);
-  const int64_t queries = sequences(query_offsets, query_lengths), keys = sequences(key_offsets, key_lengths);
+  const SymInt queries = sequences(query_offsets, query_lengths), keys = sequences(key_offsets, key_lengths);
   check(queries == keys, "expected as many sequences of keys as of queries (", queries, "), got ", keys);
   return {q.sizes[0], q.sizes[1], v.sizes[2]};
 }

@@ -11,9 +11,9 @@ namespace tt {
 namespace {
 
 const Sizes& sizes_of(const Arg& tensor) { return tensor.tensor->sizes; }
-int64_t count(SizesView sizes) {
-  int64_t n = 1;
-  for (int64_t size : sizes) n *= size;
+SymInt count(SizesView sizes) {
+  SymInt n = 1;
+  for (SymInt size : sizes) n *= size;
   return n;
 }
 
@@ -27,7 +27,7 @@ void check_label_smoothing(double value) {
 }
 
 // Checks the size of a per-channel argument of batch_norm.
-void check_per_channel(const Arg& a, std::string_view what, int64_t channels) {
+void check_per_channel(const Arg& a, std::string_view what, SymInt channels) {
   if (a.is_none()) return;
   check(count(sizes_of(a)) == channels, what, " should contain ", channels, " elements not ", count(sizes_of(a)));
 }
@@ -86,7 +86,7 @@ Sizes embedding(const Arg& weight, const Arg& indices) {
   return result;
 }
 
-Sizes embedding_backward(const Arg& grad, const Arg& indices, int64_t num_weights) {
+Sizes embedding_backward(const Arg& grad, const Arg& indices, SymInt num_weights) {
   const Sizes& g = sizes_of(grad);
   const Sizes& i = sizes_of(indices);
   check(g.size() == i.size() + 1 && std::equal(i.begin(), i.end(), g.begin()),
@@ -95,7 +95,7 @@ Sizes embedding_backward(const Arg& grad, const Arg& indices, int64_t num_weight
   return {num_weights, g.back()};
 }
 
-Sizes one_hot(const Arg& input, int64_t num_classes) {
+Sizes one_hot(const Arg& input, SymInt num_classes) {
   check(num_classes > 0 || (num_classes == 0 && count(sizes_of(input)) == 0), "num_classes should be positive, got ",
         num_classes);
   Sizes result = sizes_of(input);
@@ -111,13 +111,13 @@ Sizes padded(Sizes result, SizesView pad) {
         "Length of pad should be no more than twice the number of dimensions of the input. ", "Pad length is ",
         pad.size(), " while the input has ", result.size(), " dimensions.");
   for (size_t i = 0; i < pad.size() / 2; ++i) {
-    int64_t& size = result[result.size() - 1 - i];
-    int64_t before = size, after = 0;
-    bool fits =
-        !__builtin_add_overflow(size, pad[2 * i], &after) && !__builtin_add_overflow(after, pad[2 * i + 1], &after);
+    SymInt& size = result[result.size() - 1 - i];
+    SymInt before = size, after = 0;
+    bool fits = !add_overflows(size, pad[2 * i], &after) && !add_overflows(after, pad[2 * i + 1], &after);
     // The amounts cropped at the front and back, each at most the whole size.
-    const auto cut = [&](int64_t by) { return by < 0 ? std::min(magnitude(by), magnitude(before) + 1) : 0; };
-    check(fits && after >= 0 && cut(pad[2 * i]) + cut(pad[2 * i + 1]) <= magnitude(before), "The input size ", before,
+    // Each at most the size, so that the sum fits.
+    const auto cut = [&](SymInt by) { return by < 0 ? smaller(-larger(by, -before - 1), before + 1) : SymInt(0); };
+    check(fits && after >= 0 && cut(pad[2 * i]) + cut(pad[2 * i + 1]) <= before, "The input size ", before,
           ", plus negative padding ", pad[2 * i], " and ", pad[2 * i + 1],
           " resulted in a negative output size, which is invalid. Check dimension ", result.size() - 1 - i,
           " of your input.");
@@ -131,14 +131,14 @@ Sizes padded_edges(const Sizes& sizes, SizesView pad, std::string_view mode) {
   check(ErrorKind::kNotImplemented, mode == "reflect" || mode == "replicate" || mode == "circular",
         "Unrecognised padding mode ", mode);
   for (size_t i = 0; i < pad.size() / 2; ++i) {
-    const int64_t size = sizes[sizes.size() - 1 - i], before = pad[2 * i], after = pad[2 * i + 1];
+    const SymInt size = sizes[sizes.size() - 1 - i], before = pad[2 * i], after = pad[2 * i + 1];
     if (before == 0 && after == 0) continue;
-    const int64_t most = std::max(before, after);
+    const SymInt most = larger(before, after);
     check(mode != "reflect" || most < size,
           "Padding size should be less than the corresponding input dimension, but got: padding (", before, ", ", after,
           ") at a dimension of size ", size);
     // What is cropped from a dimension does not reappear at its other end.
-    const int64_t kept = size + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0);
+    const SymInt kept = size + smaller(before, 0) + smaller(after, 0);
     check(mode != "circular" || most <= kept, "Padding value causes wrapping around more than once.");
     check(mode != "replicate" || most <= 0 || size > 0, "expected a dimension with elements to pad, got sizes ", sizes);
   }
@@ -200,7 +200,7 @@ Sizes layer_norm(const Arg& input, SizesView normalized_shape, const Arg& weight
               std::equal(normalized_shape.rbegin(), normalized_shape.rend(), sizes.rbegin());
   if (!fits) {
     std::string expected;
-    for (int64_t size : normalized_shape) absl::StrAppend(&expected, ", ", size);
+    for (SymInt size : normalized_shape) absl::StrAppend(&expected, ", ", text_of(size));
     fail(ErrorKind::kRuntime, "Given normalized_shape=", normalized_shape, ", expected input with shape [*", expected,
          "], but got input of size", sizes);
   }
@@ -213,7 +213,7 @@ Sizes rows(const Arg& input, SizesView normalized_shape) {
                sizes.end() - static_cast<std::ptrdiff_t>(std::min(normalized_shape.size(), sizes.size())));
 }
 
-Sizes group_norm(const Arg& input, int64_t num_groups, const Arg& weight, const Arg& bias) {
+Sizes group_norm(const Arg& input, SymInt num_groups, const Arg& weight, const Arg& bias) {
   const Sizes& sizes = sizes_of(input);
   check(sizes.size() >= 2, "Expected at least 2 dimensions for input tensor but received ", sizes.size());
   check(sizes[1] > 0, "Expected number of channels to be greater than 0, got ", sizes[1]);
@@ -236,7 +236,7 @@ Sizes normalize(const Arg& input, double p, SizesView dim) {
   return sizes_of(input);
 }
 
-Sizes groups(const Arg& input, int64_t num_groups) { return {sizes_of(input)[0], num_groups}; }
+Sizes groups(const Arg& input, SymInt num_groups) { return {sizes_of(input)[0], num_groups}; }
 
 Sizes nll_loss(const Arg& input, const Arg& target, const Arg& weight, std::string_view reduction,
                double label_smoothing) {
@@ -247,7 +247,7 @@ Sizes nll_loss(const Arg& input, const Arg& target, const Arg& weight, std::stri
   check(ErrorKind::kValue, !x.empty(), "Expected 1 or more dimensions (got 0)");
   const size_t channel = x.size() == 1 ? 0 : 1;
   check(ErrorKind::kValue, x.size() == 1 || (!t.empty() && x[0] == t[0]), "Expected input batch_size (", x[0],
-        ") to match target batch_size (", t.empty() ? 0 : t[0], ").");
+        ") to match target batch_size (", t.empty() ? SymInt(0) : t[0], ").");
   Sizes expected = x;
   expected.erase(expected.begin() + static_cast<std::ptrdiff_t>(channel));
   check(t == expected, "Expected target size ", expected, ", got ", t);
@@ -263,12 +263,12 @@ Sizes multi_margin_loss(const Arg& input, const Arg& target, int64_t p, const Ar
   check(ErrorKind::kValue, p == 1 || p == 2, "only p == 1 and p == 2 supported");
   const Sizes& x = sizes_of(input);
   const Sizes& t = sizes_of(target);
-  check(x.size() <= 2 && t.size() <= 1 && count(t) == (x.size() == 2 ? x[0] : 1),
+  check(x.size() <= 2 && t.size() <= 1 && count(t) == (x.size() == 2 ? x[0] : SymInt(1)),
         "target tensor should be 1-D with size equal to the batch size. Expected target size [",
-        x.size() == 2 ? x[0] : 1, "] but got ", t);
+        x.size() == 2 ? x[0] : SymInt(1), "] but got ", t);
   if (!weight.is_none()) {
     check(ErrorKind::kValue, sizes_of(weight).size() == 1, "weight must be one-dimensional");
-    const int64_t classes = x.empty() ? 1 : x.back();
+    const SymInt classes = x.empty() ? SymInt(1) : x.back();
     check(sizes_of(weight)[0] == classes, "inconsistent weight size, expected ", classes, " but got ",
           sizes_of(weight));
   }
@@ -356,7 +356,7 @@ Sizes kl_div(const Arg& input, const Arg& target, std::string_view reduction) {
   return {};
 }
 
-Checked step_options(const Arg& options, int64_t count) {
+Checked step_options(const Arg& options, SymInt count) {
   const TensorMeta& meta = *options.tensor;
   check(meta.sizes == Sizes{count} && meta.dtype == DType::kFloat64 && meta.device.type == DeviceType::kCPU,
         "expected options of ", count, " float64 numbers on the CPU, got ", meta);

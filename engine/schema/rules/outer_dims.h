@@ -13,12 +13,12 @@ namespace tt {
 // from `input`. Depends on numbers of dimensions, not on sizes: traced programs run with other sizes.
 inline Sizes outer_dims(const TensorMeta& input, absl::Span<const TensorMeta* const> indices,
                         const TensorMeta& values) {
-  int64_t kept = input.dim(), broadcast = 0;
+  SymInt kept = input.dim(), broadcast = 0;
   for (const TensorMeta* index : indices) {
     if (index == nullptr) continue;
     const bool is_mask = index->dtype == DType::kBool || index->dtype == DType::kUInt8;
     kept -= is_mask ? index->dim() : 1;
-    broadcast = std::max<int64_t>(broadcast, is_mask ? 1 : index->dim());
+    broadcast = larger(broadcast, is_mask ? 1 : index->dim());
   }
   Sizes dims;
   for (int64_t d = 0; d < values.dim() - kept - broadcast; ++d) dims.push_back(d);

@@ -16,7 +16,7 @@ Sizes copy_of(const Arg& tensor) { return tensor.tensor->sizes; }
 // Formats two sizes as "3x4".
 std::string times(SizesView s) {
   std::string text;
-  for (int64_t size : s) absl::StrAppend(&text, text.empty() ? "" : "x", size);
+  for (SymInt size : s) absl::StrAppend(&text, text.empty() ? "" : "x", text_of(size));
   return text;
 }
 
@@ -50,7 +50,7 @@ Sizes matmul(const Arg& input, const Arg& other) {
   check(!a.empty() && !b.empty(), "both arguments to matmul need to be at least 1D, but they are ", a.size(), "D and ",
         b.size(), "D");
   if (a.size() == 1 && b.size() == 1) return dot(input, other);
-  int64_t inner = b[b.size() == 1 ? 0 : b.size() - 2];
+  SymInt inner = b[b.size() == 1 ? 0 : b.size() - 2];
   if (a.back() != inner) {
     Sizes left(a.begin(), a.end()), right(b.begin(), b.end());
     if (b.size() == 1)
@@ -136,7 +136,7 @@ Sizes bilinear(const Arg& input1, const Arg& input2, const Arg& weight, const Ar
   check(b.back() == w[2], "bilinear(): input2 size does not match weight size: got ", b.back(), " but expected ", w[2]);
   check(bias.is_none() || (sizes_of(bias).size() == 1 && sizes_of(bias)[0] == w[0]),
         "bilinear(): bias size does not match weight size: got ",
-        bias.is_none() || sizes_of(bias).empty() ? 0 : sizes_of(bias)[0], " but expected ", w[0]);
+        bias.is_none() || sizes_of(bias).empty() ? SymInt(0) : sizes_of(bias)[0], " but expected ", w[0]);
   Sizes result = copy_of(input1);
   result.back() = w[0];
   return result;
@@ -156,10 +156,10 @@ Sizes linear(const Arg& input, const Arg& weight, const Arg& bias) {
   SizesView x = sizes_of(input), w = sizes_of(weight);
   check(!x.empty(), "both arguments to linear need to be at least 1D, but they are 0D and ", w.size(), "D");
   check(w.size() == 1 || w.size() == 2, "linear: weight must be a matrix or a vector, got ", w);
-  const int64_t features = w.size() == 1 ? 1 : w[0];
+  const SymInt features = w.size() == 1 ? SymInt(1) : w[0];
   if (x.back() != w.back()) {
-    int64_t rows = 1;
-    for (int64_t size : x.subspan(0, x.size() - 1)) rows *= size;
+    SymInt rows = 1;
+    for (SymInt size : x.subspan(0, x.size() - 1)) rows *= size;
     fail(ErrorKind::kRuntime, "mat1 and mat2 shapes cannot be multiplied (", rows, "x", x.back(), " and ", w.back(),
          "x", features, ")");
   }
@@ -226,12 +226,12 @@ Sizes pairwise_distance(const Arg& x1, const Arg& x2, bool keepdim) {
   return sizes;
 }
 
-Sizes diff(const Arg& input, int64_t n, int64_t dim) {
+Sizes diff(const Arg& input, SymInt n, int64_t dim) {
   Sizes result(sizes_of(input).begin(), sizes_of(input).end());
   check(!result.empty(), "diff expects input to be at least one-dimensional");
   check(n >= 0, "order must be non-negative but got ", n);
-  int64_t& size = result[static_cast<size_t>(wrap_dim(dim, static_cast<int64_t>(result.size())))];
-  size = n < size ? size - n : 0;
+  SymInt& size = result[static_cast<size_t>(wrap_dim(dim, static_cast<int64_t>(result.size())))];
+  size = larger(size - smaller(n, size), 0);
   return result;
 }
 
@@ -241,7 +241,7 @@ Sizes cumulative_trapezoid(const Arg& y, const Arg& x, double dx, int64_t dim) {
   Sizes sizes = copy_of(y);
   const auto at = static_cast<size_t>(wrap_dim(dim, static_cast<int64_t>(sizes.size())));
   check(ErrorKind::kIndex, !sizes.empty(), "Dimension specified as ", dim, " but tensor has no dimensions");
-  const int64_t n = sizes[at], steps = std::max<int64_t>(n - 1, 0);
+  const SymInt n = sizes[at], steps = larger(n - 1, 0);
   sizes[at] = steps;
   if (x.is_none()) return sizes;
   Sizes positions = copy_of(x);

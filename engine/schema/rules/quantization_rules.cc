@@ -18,7 +18,7 @@ DType int8_product(const Arg& input, const Arg& weight) {
 
 DType int8_requantized(const Arg& input, const Arg& weight, int64_t quant_min, int64_t quant_max, bool is_signed) {
   int8_product(input, weight);
-  const int64_t lowest = is_signed ? -128 : 0;
+  const SymInt lowest = is_signed ? -128 : 0;
   check(lowest <= quant_min && quant_min <= quant_max && quant_max < lowest + 256,
         "expected quant_min and quant_max in ascending order in the range of 8 bits, got ", quant_min, " and ",
         quant_max);
@@ -38,9 +38,9 @@ namespace {
 
 SizesView sizes_of(const Arg& t) { return t.is_number() ? SizesView() : t.tensor->sizes; }
 
-int64_t elements(const Arg& t) {
-  int64_t count = 1;
-  for (int64_t size : sizes_of(t)) count *= size;
+SymInt elements(const Arg& t) {
+  SymInt count = 1;
+  for (SymInt size : sizes_of(t)) count *= size;
   return count;
 }
 
@@ -74,7 +74,7 @@ Sizes int4_pack(const Arg& weight) {
   return {w[0], w[1] / 2};
 }
 
-Sizes int4_weight_mm(const Arg& input, const Arg& weight, int64_t group_size, const Arg& scales_and_zeros) {
+Sizes int4_weight_mm(const Arg& input, const Arg& weight, SymInt group_size, const Arg& scales_and_zeros) {
   SizesView x = sizes_of(input), w = sizes_of(weight), s = sizes_of(scales_and_zeros);
   check(x.size() == 2 && w.size() == 2 && w[1] <= std::numeric_limits<int64_t>::max() / 2 && x[1] == 2 * w[1],
         "expected a matrix and packed 4-bit weights of as many columns, got sizes ", x, " and ", w);
@@ -89,14 +89,14 @@ Sizes int4_weight_mm(const Arg& input, const Arg& weight, int64_t group_size, co
 Checked observe_moving_average(const Arg& input, const Arg& observer_on, const Arg& running_min, const Arg& running_max,
                                const Arg& scale, const Arg& zero_point, int64_t quant_min, int64_t quant_max,
                                int64_t ch_axis, bool per_row) {
-  constexpr int64_t kLimit = int64_t{1} << 30;
+  constexpr SymInt kLimit = int64_t{1} << 30;
   check(-kLimit <= quant_min && quant_min < quant_max && quant_max <= kLimit,
         "expected quant_min < quant_max of at most 31 bits, got ", quant_min, " and ", quant_max);
   check(elements(observer_on) == 2, "expected observer_on to have two elements, got ", elements(observer_on));
   const auto dims = static_cast<int64_t>(sizes_of(input).size());
   check(!per_row || (0 <= ch_axis && ch_axis < dims), "Error in fused_moving_avg_obs_fake_quant: ch_axis must be < ",
         "self.dim(), got ", ch_axis, " for ", dims, " dimensions");
-  const int64_t count = per_row ? sizes_of(input)[ch_axis] : 1;
+  const SymInt count = per_row ? sizes_of(input)[ch_axis] : SymInt(1);
   for (const Arg* t : {&running_min, &running_max, &scale, &zero_point}) {
     check(elements(*t) == count, "expected ", count, " minima, maxima, scales and zero points, got ", elements(*t));
   }

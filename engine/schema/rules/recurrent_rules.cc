@@ -15,8 +15,8 @@ const TensorMeta& first_state(const Arg& hx) {
   return *hx.list()[0];
 }
 
-int64_t packed_sequences(const TensorMeta& input, SizesView batch_sizes) {
-  int64_t total = 0;
+SymInt packed_sequences(const TensorMeta& input, SizesView batch_sizes) {
+  SymInt total = 0;
   for (size_t i = 0; i < batch_sizes.size(); ++i) {
     check(batch_sizes[i] > 0 && batch_sizes[i] <= batch_sizes[i > 0 ? i - 1 : 0],
           "batch_sizes must be positive and non-increasing, got ", batch_sizes);
@@ -30,7 +30,7 @@ int64_t packed_sequences(const TensorMeta& input, SizesView batch_sizes) {
 }  // namespace
 
 Sizes recurrent(const Arg& input, const Arg& hx, const Arg& params, SizesView batch_sizes, int64_t num_layers,
-                bool bidirectional, bool batch_first, int64_t gates) {
+                bool bidirectional, bool batch_first, SymInt gates) {
   const TensorMeta &x = meta(input), &h = first_state(hx);
   const int64_t directions = bidirectional ? 2 : 1;
   check(num_layers > 0 && num_layers <= (1 << 16), "num_layers must be greater than zero, got ", num_layers);
@@ -41,9 +41,9 @@ Sizes recurrent(const Arg& input, const Arg& hx, const Arg& params, SizesView ba
   const Sizes& w_ih = params.list()[0]->sizes;
   check(x.sizes.back() == w_ih[1], "input.size(-1) must be equal to input_size. Expected ", w_ih[1], ", got ",
         x.sizes.back());
-  const int64_t batch = packed ? packed_sequences(x, batch_sizes) : x.sizes[batch_first ? 0 : 1];
+  const SymInt batch = packed ? packed_sequences(x, batch_sizes) : x.sizes[batch_first ? 0 : 1];
   check(h.dim() == 3, "Expected hx to be 3D, got ", h.dim(), "D");
-  const auto check_state = [&](const TensorMeta& state, int64_t width) {
+  const auto check_state = [&](const TensorMeta& state, SymInt width) {
     const Sizes expected{num_layers * directions, batch, width};
     check(state.sizes == expected, "Expected hidden size ", expected, ", got ", state.sizes);
   };
@@ -59,11 +59,11 @@ Sizes recurrent_state(const Arg& hx, int64_t which) {
   return hx.list()[static_cast<size_t>(which)]->sizes;
 }
 
-Sizes recurrent_cell(const Arg& input, const Arg& hx, const Arg& w_ih, const Arg& w_hh, int64_t gates) {
+Sizes recurrent_cell(const Arg& input, const Arg& hx, const Arg& w_ih, const Arg& w_hh, SymInt gates) {
   const TensorMeta &x = meta(input), &h = first_state(hx), &in = meta(w_ih), &kept = meta(w_hh);
   check(in.dim() == 2 && kept.dim() == 2, "weights must be matrices, got ", in.sizes, " and ", kept.sizes);
   check(x.dim() >= 1 && x.sizes.back() == in.sizes[1], "input has inconsistent input_size: got ",
-        x.dim() >= 1 ? x.sizes.back() : 0, " expected ", in.sizes[1]);
+        x.dim() >= 1 ? x.sizes.back() : SymInt(0), " expected ", in.sizes[1]);
   check(h.dim() == x.dim() && h.sizes.back() == kept.sizes[1], "hidden has inconsistent hidden_size: got ", h.sizes,
         ", expected ", kept.sizes[1]);
   check(in.sizes[0] == kept.sizes[0] && in.sizes[0] == checked_mul(gates, kept.sizes[1]), "weights must have ", gates,

@@ -8,7 +8,7 @@
 namespace tt {
 namespace {
 
-using Dims = std::optional<absl::Span<const int64_t>>;
+using Dims = std::optional<SizesView>;
 
 const Sizes& sizes_of(const Arg& tensor) { return tensor.tensor->sizes; }
 
@@ -73,7 +73,7 @@ Sizes reduced_nonempty(const Arg& input, Dims dims, bool keepdim) {
   return result;
 }
 
-Sizes reduced_nonempty(const Arg& input, std::optional<int64_t> dim, bool keepdim) {
+Sizes reduced_nonempty(const Arg& input, std::optional<SymInt> dim, bool keepdim) {
   return reduced_nonempty(input, dim ? Dims(absl::MakeConstSpan(&*dim, 1)) : Dims(), keepdim);
 }
 

@@ -61,7 +61,7 @@ void check_weights(const Sizes& index, const Sizes& weight) {
 void check_values(const Sizes& values, const Sizes& index) {
   check(values[2] == index[2], "expected one value per index, got ", values, " and indices ", index);
 }
-Sizes with_entries(Sizes channels, int64_t count) {
+Sizes with_entries(Sizes channels, SymInt count) {
   channels[2] = count;
   return channels;
 }
@@ -74,7 +74,7 @@ Sizes weighted_gather(const Arg& input, const Arg& index, const Arg& weight) {
   return with_entries(meta(input).sizes, meta(index).sizes[2]);
 }
 
-Sizes weighted_gather_input_grad(const Arg& values, const Arg& index, const Arg& weight, int64_t length) {
+Sizes weighted_gather_input_grad(const Arg& values, const Arg& index, const Arg& weight, SymInt length) {
   check_positions(meta(values).sizes, meta(index));
   check_weights(meta(index).sizes, meta(weight).sizes);
   check_values(meta(values).sizes, meta(index).sizes);
@@ -101,9 +101,9 @@ Sizes grid_taps(const Arg& grid, SizesView size, std::string_view mode, std::str
         "unknown mode or padding_mode: ", mode, ", ", padding_mode);
   check(mode != "bicubic" || dims == 2, "bicubic interpolation only supports 4D input");
   check(is_floating(meta(grid).dtype), "expected a grid of floating-point numbers, got ", name(meta(grid).dtype));
-  int64_t elements = 1, samples = 1, taps = 1;
-  for (int64_t n : size) {
-    check(n > 0 && !__builtin_mul_overflow(elements, n, &elements) && elements < (int64_t{1} << 58),
+  SymInt elements = 1, samples = 1, taps = 1;
+  for (SymInt n : size) {
+    check(n > 0 && !multiply_overflows(elements, n, &elements) && elements < (int64_t{1} << 58),
           "expected positive sizes of less than 2^58 elements, got ", size);
     taps *= mode == "nearest" ? 1 : mode == "bilinear" ? 2 : 4;
   }
@@ -114,15 +114,15 @@ Sizes grid_taps(const Arg& grid, SizesView size, std::string_view mode, std::str
 Sizes grid_tap_weights(const Arg& grid, SizesView size, std::string_view mode, std::string_view padding_mode,
                        SizesView order) {
   check(order.size() == size.size(), "expected an order per dimension, got ", order, " for sizes ", size);
-  for (int64_t n : order) check(n >= 0 && n < 1024, "expected orders of 0 to 1023, got ", order);
+  for (SymInt n : order) check(n >= 0 && n < 1024, "expected orders of 0 to 1023, got ", order);
   return grid_taps(grid, size, mode, padding_mode);
 }
 
 Sizes affine_grid(const Arg& theta, SizesView size) {
   check(ErrorKind::kNotImplemented, size.size() == 4 || size.size() == 5,
         "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size ", size);
-  for (int64_t n : size) check(ErrorKind::kValue, n > 0, "Expected non-zero, positive output size. Got ", size);
-  const int64_t space = static_cast<int64_t>(size.size()) - 2;
+  for (SymInt n : size) check(ErrorKind::kValue, n > 0, "Expected non-zero, positive output size. Got ", size);
+  const SymInt space = static_cast<int64_t>(size.size()) - 2;
   const Sizes expected{size[0], space, space + 1};
   check(ErrorKind::kValue, meta(theta).sizes == expected, "Expected a batch of ", space,
         "D affine matrices of shape Nx", space, "x", space + 1, " for size ", size, ". Got ", meta(theta).sizes);
@@ -138,7 +138,7 @@ Sizes scatter_reduce(const Arg& input, int64_t dim, const Arg& index, const Arg&
   return scatter(input, dim, index, src);
 }
 
-Sizes histogram(const Arg&, int64_t bins, double min, double max) {
+Sizes histogram(const Arg&, SymInt bins, double min, double max) {
   check(bins > 0, "histc(): bins must be > 0, but got ", bins);
   check(std::isfinite(min) && std::isfinite(max), "histc(): range of [", min, ", ", max, "] is not finite");
   check(!(min > max), "histc(): max must be larger than min, got ", min, " and ", max);
@@ -164,7 +164,7 @@ Sizes quantile(const Arg& input, const Arg& q, std::optional<int64_t> dim, bool 
 
 namespace {
 
-void check_observation_weights(std::string_view what, const Arg& weights, int64_t observations) {
+void check_observation_weights(std::string_view what, const Arg& weights, SymInt observations) {
   if (weights.is_none()) return;
   const TensorMeta& w = meta(weights);
   check(w.dim() <= 1, "cov(): expected ", what, " to have one or fewer dimensions but got ", what, " with ", w.dim(),
@@ -179,7 +179,7 @@ Sizes cov(const Arg& input, const Arg& fweights, const Arg& aweights) {
   const TensorMeta& x = meta(input);
   check(x.dim() <= 2, "cov(): expected input to have two or fewer dimensions but got an input with ", x.dim(),
         " dimensions");
-  const int64_t observations = x.dim() == 2 ? x.sizes[1] : x.numel();
+  const SymInt observations = x.dim() == 2 ? x.sizes[1] : x.numel();
   check_observation_weights("fweights", fweights, observations);
   check_observation_weights("aweights", aweights, observations);
   return x.dim() == 2 && x.sizes[0] != 1 ? Sizes{x.sizes[0], x.sizes[0]} : Sizes{};
@@ -191,7 +191,7 @@ Sizes corrcoef(const Arg& input) {
   return cov(input, Arg(), Arg());
 }
 
-Sizes vander(const Arg& x, std::optional<int64_t> columns) {
+Sizes vander(const Arg& x, std::optional<SymInt> columns) {
   check(meta(x).dim() == 1, "x must be a one-dimensional tensor.");
   check(columns.value_or(0) >= 0, "N must be non-negative.");
   return {meta(x).sizes[0], columns.value_or(meta(x).sizes[0])};
@@ -208,7 +208,7 @@ Sizes put(const Arg& input, const Arg& index, const Arg& source) {
 
 Sizes rot90(const Arg& input, int64_t k, SizesView dims) {
   check(dims.size() == 2, "expected total rotation dims == 2, but got dims = ", dims.size());
-  const int64_t n = meta(input).dim();
+  const SymInt n = meta(input).dim();
   check(n >= 2, "expected total dims >= 2, but got total dims = ", n);
   const int64_t a = wrap_dim(dims[0], n), b = wrap_dim(dims[1], n);
   check(a != b, "expected rotation dims to be different, but got dim0 = ", dims[0], " and dim1 = ", dims[1]);
@@ -234,12 +234,12 @@ Sizes ctc_loss(const Arg& log_probs, const Arg& targets, SizesView input_lengths
         target_lengths.size());
   const TensorMeta& t = meta(targets);
   check(t.dtype == DType::kInt64 || t.dtype == DType::kInt32, "targets must be integers, got ", name(t.dtype));
-  int64_t total = 0;
+  SymInt total = 0;
   for (size_t i = 0; i < batch; ++i) {
     check(input_lengths[i] >= 0, "Expected input_lengths to have value at least 0, but got value ", input_lengths[i]);
     check(input_lengths[i] <= p[0], "Expected input_lengths to have value at most ", p[0], ", but got value ",
           input_lengths[i]);
-    const int64_t most = t.dim() == 2 ? t.sizes[1] : t.numel();
+    const SymInt most = t.dim() == 2 ? t.sizes[1] : t.numel();
     check(target_lengths[i] >= 0 && target_lengths[i] <= most, "Expected target_lengths to have value at most ", most,
           ", but got value ", target_lengths[i]);
     total = checked_add(total, target_lengths[i]);
@@ -251,8 +251,8 @@ Sizes ctc_loss(const Arg& log_probs, const Arg& targets, SizesView input_lengths
 }
 
 Sizes ctc_alphas(const Arg& log_probs, SizesView target_lengths) {
-  int64_t longest = 0;
-  for (int64_t n : target_lengths) longest = std::max(longest, n);
+  SymInt longest = 0;
+  for (SymInt n : target_lengths) longest = larger(longest, n);
   return {meta(log_probs).sizes[1], meta(log_probs).sizes[0], checked_add(checked_mul(2, longest), 1)};
 }
 

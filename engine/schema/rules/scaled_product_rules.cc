@@ -6,8 +6,8 @@
 namespace tt {
 namespace {
 
-constexpr int64_t kAlignment = 16;                 // sizes on a GPU must be multiples of this
-constexpr int64_t kBlock = 128, kSmallBlock = 32;  // elements of the common dimension that share a scale
+constexpr SymInt kAlignment = 16;                 // sizes on a GPU must be multiples of this
+constexpr SymInt kBlock = 128, kSmallBlock = 32;  // elements of the common dimension that share a scale
 
 bool is_one_number(const TensorMeta& scale) { return scale.dtype == DType::kFloat32 && scale.numel() == 1; }
 
@@ -15,17 +15,17 @@ bool is_vector(const TensorMeta& scale, const Sizes& sizes) {
   return scale.dtype == DType::kFloat32 && scale.sizes == sizes && scale.is_contiguous();
 }
 
-int64_t blocks_of(int64_t size, int64_t block) { return size / block + (size % block != 0); }
+SymInt blocks_of(SymInt size, SymInt block) { return size / block + (size % block != 0); }
 
-bool is_matrix(const TensorMeta& scale, int64_t rows, int64_t columns) {
+bool is_matrix(const TensorMeta& scale, SymInt rows, SymInt columns) {
   return scale.dtype == DType::kFloat32 && scale.sizes == Sizes{rows, columns};
 }
 
 // Whether the scales are those of blocks: of 128 or 32 elements of the common dimension, or, for one of the matrices,
 // of 128x128 elements. The strides are any.
 bool are_block_scales(const TensorMeta& a, const TensorMeta& b, const TensorMeta& scale_a, const TensorMeta& scale_b) {
-  const int64_t m = a.sizes[0], k = a.sizes[1], n = b.sizes[1];
-  const int64_t blocks = blocks_of(k, kBlock), small_blocks = blocks_of(k, kSmallBlock);
+  const SymInt m = a.sizes[0], k = a.sizes[1], n = b.sizes[1];
+  const SymInt blocks = blocks_of(k, kBlock), small_blocks = blocks_of(k, kSmallBlock);
   const bool lines_a = is_matrix(scale_a, m, blocks), lines_b = is_matrix(scale_b, blocks, n);
   return (lines_a && (lines_b || is_matrix(scale_b, blocks, blocks_of(n, kBlock)))) ||
          (lines_b && is_matrix(scale_a, blocks_of(m, kBlock), blocks)) ||

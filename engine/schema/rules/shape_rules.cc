@@ -12,12 +12,18 @@ namespace {
 SizesView sizes_of(const Arg& a) { return a.kind == Arg::Kind::kTensor ? SizesView(a.tensor->sizes) : SizesView(); }
 
 // Returns the product of the sizes, or -1 on overflow.
-int64_t element_count(SizesView sizes) {
-  int64_t n = 1;
-  for (int64_t size : sizes) {
-    if (__builtin_mul_overflow(n, size, &n)) return -1;
+SymInt element_count(SizesView sizes) {
+  SymInt n = 1;
+  for (SymInt size : sizes) {
+    if (multiply_overflows(n, size, &n)) return -1;
   }
   return n;
+}
+
+bool is_symbolic_range(const Scalar& start, const Scalar& end, const Scalar& step) {
+  const auto are_all = [&](auto holds) { return holds(start) && holds(end) && holds(step); };
+  return are_all([](const Scalar& s) { return s.category() <= Category::kInteger && !s.is_beyond_int(); }) &&
+         !are_all([](const Scalar& s) { return !is_expression(s.to_int()); });
 }
 
 // Returns an integer's value, which may exceed int64's maximum.
@@ -29,7 +35,7 @@ __int128 wide(const Scalar& integer) {
 }  // namespace
 
 int64_t wrap_dim(int64_t dim, int64_t ndim) {
-  int64_t n = std::max<int64_t>(ndim, 1);
+  const int64_t n = std::max<int64_t>(ndim, 1);
   check(ErrorKind::kIndex, dim >= -n && dim < n, "Dimension out of range (expected to be in range of [", -n, ", ",
         n - 1, "], but got ", dim, ")");
   return dim < 0 ? dim + n : dim;
@@ -39,9 +45,13 @@ Sizes broadcast_sizes(SizesView a, SizesView b) {
   size_t n = std::max(a.size(), b.size());
   Sizes result(n);
   for (size_t i = 0; i < n; ++i) {  // i counts from the last dimension
-    int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1;
-    int64_t y = i < b.size() ? b[b.size() - 1 - i] : 1;
-    check(x == y || x == 1 || y == 1, "The size of tensor a (", x, ") must match the size of tensor b (", y,
+    SymInt x = i < a.size() ? a[a.size() - 1 - i] : SymInt(1);
+    SymInt y = i < b.size() ? b[b.size() - 1 - i] : SymInt(1);
+    if (surely_equal(x, y)) {
+      result[n - 1 - i] = x;
+      continue;
+    }
+    check(x == 1 || y == 1 || x == y, "The size of tensor a (", x, ") must match the size of tensor b (", y,
           ") at non-singleton dimension ", n - 1 - i);
     result[n - 1 - i] = x == 1 ? y : x;
   }
@@ -56,7 +66,7 @@ Sizes broadcast_all(std::initializer_list<const Arg*> args) {
     if (first) {
       result = a->tensor->sizes;
       first = false;
-    } else if (a->tensor->sizes != result) {
+    } else if (!surely_equal(a->tensor->sizes, result)) {
       result = broadcast_sizes(result, a->tensor->sizes);
     }
   }
@@ -69,13 +79,19 @@ Sizes same(const Arg& tensor) {
 }
 
 Sizes sizes(SizesView given) {
-  for (int64_t size : given) {
+  for (SymInt size : given) {
     check(size >= 0, "Trying to create tensor with negative dimension ", size, ": ", given);
   }
   return Sizes(given.begin(), given.end());
 }
 
 Sizes arange(Scalar start, Scalar end, Scalar step) {
+  if (is_symbolic_range(start, end, step)) {
+    const SymInt length = end.to_int() - start.to_int(), by = step.to_int();
+    check(by != 0, "step must be nonzero");
+    check(by > 0 ? length >= 0 : length <= 0, "upper bound and lower bound inconsistent with step sign");
+    return {by > 0 ? divided_up(length, by) : divided_up(-length, -by)};
+  }
   double from = start.to_double(), to = end.to_double(), by = step.to_double();
   check(by != 0, "step must be nonzero");
   check(std::isfinite(from) && std::isfinite(to), "unsupported range: ", start.to_string(), " -> ", end.to_string());
@@ -93,12 +109,12 @@ Sizes arange(Scalar start, Scalar end, Scalar step) {
   return {static_cast<int64_t>(count)};
 }
 
-Sizes steps(int64_t count) {
+Sizes steps(SymInt count) {
   check(count >= 0, "number of steps must be non-negative");
   return {count};
 }
 
-Sizes eye(int64_t n, std::optional<int64_t> m) {
+Sizes eye(SymInt n, std::optional<SymInt> m) {
   check(n >= 0, "n must be greater or equal to 0, got ", n);
   check(m.value_or(n) >= 0, "m must be greater or equal to 0, got ", m.value_or(n));
   return {n, m.value_or(n)};
@@ -106,24 +122,24 @@ Sizes eye(int64_t n, std::optional<int64_t> m) {
 
 Sizes literal(std::string_view bytes, SizesView size, DType dtype) {
   Sizes result = sizes(size);
-  int64_t n = element_count(result);
+  SymInt n = element_count(result);
   check(ErrorKind::kValue,
         n >= 0 && n <= static_cast<int64_t>(bytes.size()) && static_cast<size_t>(n) * item_size(dtype) == bytes.size(),
         "the number of bytes does not match a ", name(dtype), " tensor of sizes ", size, ", got ", bytes.size());
   return result;
 }
 
-Sizes randint(int64_t low, int64_t high, SizesView size) {
+Sizes randint(SymInt low, SymInt high, SizesView size) {
   check(low < high, "random_ expects 'from' to be less than 'to', but got from=", low, " >= to=", high);
   return sizes(size);
 }
 
-Sizes randperm(int64_t n) {
+Sizes randperm(SymInt n) {
   check(n >= 0, "n must be non-negative, got ", n);
   return {n};
 }
 
-Sizes multinomial(const Arg& input, int64_t num_samples, bool replacement) {
+Sizes multinomial(const Arg& input, SymInt num_samples, bool replacement) {
   SizesView s = sizes_of(input);
   check(is_floating(dtype_rules::same(input)), "multinomial only supports floating-point dtypes for input, got: ",
         dtype_rules::scalar_type_name(dtype_rules::same(input)));
@@ -143,7 +159,7 @@ Sizes assign(const Arg& input, const Arg& src) {
   while (from.size() > target.size() && from.front() == 1) from.remove_prefix(1);
   bool fits = from.size() <= target.size();
   for (size_t i = 0; fits && i < from.size(); ++i) {
-    int64_t size = from[from.size() - 1 - i];
+    SymInt size = from[from.size() - 1 - i];
     fits = size == 1 || size == target[target.size() - 1 - i];
   }
   check(fits, "expand: the source's sizes must match the target's or be 1, got ", sizes_of(src), " and ", target);
@@ -159,8 +175,8 @@ Sizes masked_fill(const Arg& input, const Arg& mask, const Arg& value) {
 
 Sizes prelu(const Arg& input, const Arg& weight) {
   SizesView x = sizes_of(input), w = sizes_of(weight);
-  int64_t channels = x.size() > 1 ? x[1] : 1;
-  int64_t count = element_count(w);
+  SymInt channels = x.size() > 1 ? x[1] : SymInt(1);
+  SymInt count = element_count(w);
   check(w.size() <= 1, "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ", w.size());
   check(count == 1 || count == channels,
         "Mismatch of parameter numbers and input channel size. Found parameter numbers = ", count,
@@ -189,7 +205,7 @@ Sizes polygamma(int64_t n, const Arg& input) {
 }
 
 Sizes mvlgamma(const Arg& input, int64_t p) {
-  constexpr int64_t kMaxOrder = 10'000;  // limits the number of operator calls, one per dimension
+  constexpr SymInt kMaxOrder = 10'000;  // limits the number of operator calls, one per dimension
   check(p >= 1 && p <= kMaxOrder, "p has to be greater than or equal to 1, and at most ", kMaxOrder, ", got ", p);
   return same(input);
 }

@@ -29,12 +29,12 @@ Sizes sizes(SizesView given);   // returns `given`; throws on a negative size
 
 // Creation.
 Sizes arange(Scalar start, Scalar end, Scalar step);
-Sizes steps(int64_t count);
-Sizes eye(int64_t n, std::optional<int64_t> m);
+Sizes steps(SymInt count);
+Sizes eye(SymInt n, std::optional<SymInt> m);
 Sizes literal(std::string_view bytes, SizesView size, DType dtype);
-Sizes randint(int64_t low, int64_t high, SizesView size);
-Sizes randperm(int64_t n);
-Sizes multinomial(const Arg& input, int64_t num_samples, bool replacement);
+Sizes randint(SymInt low, SymInt high, SizesView size);
+Sizes randperm(SymInt n);
+Sizes multinomial(const Arg& input, SymInt num_samples, bool replacement);
 
 // Pointwise operators with requirements beyond broadcasting.
 Sizes assign(const Arg& input, const Arg& src);  // returns input's sizes; src must broadcast to them
@@ -70,26 +70,26 @@ Geometry squeeze(const Arg& input, SizesView dims);
 Geometry unsqueeze(const Arg& input, int64_t dim);
 Geometry expand(const Arg& input, SizesView size);
 Geometry expand_as(const Arg& input, const Arg& other);
-Geometry narrow(const Arg& input, int64_t dim, int64_t start, int64_t length);
-Geometry select(const Arg& input, int64_t dim, int64_t index);
-Geometry slice(const Arg& input, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step);
-Geometry diagonal(const Arg& input, int64_t offset, int64_t dim1, int64_t dim2);
-Geometry unfold(const Arg& input, int64_t dimension, int64_t size, int64_t step);
-Geometry as_strided(const Arg& input, SizesView size, SizesView stride, std::optional<int64_t> offset);
+Geometry narrow(const Arg& input, int64_t dim, SymInt start, SymInt length);
+Geometry select(const Arg& input, int64_t dim, SymInt index);
+Geometry slice(const Arg& input, int64_t dim, std::optional<SymInt> start, std::optional<SymInt> end, SymInt step);
+Geometry diagonal(const Arg& input, SymInt offset, int64_t dim1, int64_t dim2);
+Geometry unfold(const Arg& input, int64_t dimension, SymInt size, SymInt step);
+Geometry as_strided(const Arg& input, SizesView size, SizesView stride, std::optional<SymInt> offset);
 // The sizes of the pieces. Gradients use them too.
-Sizes split_sizes(SizesView sizes, int64_t split_size, int64_t dim);
-Sizes chunk_sizes(SizesView sizes, int64_t chunks, int64_t dim);
-Sizes section_sizes(SizesView sizes, int64_t sections, int64_t dim);
-Geometries split(const Arg& input, int64_t split_size, int64_t dim);
+Sizes split_sizes(SizesView sizes, SymInt split_size, int64_t dim);
+Sizes chunk_sizes(SizesView sizes, SymInt chunks, int64_t dim);
+Sizes section_sizes(SizesView sizes, SymInt sections, int64_t dim);
+Geometries split(const Arg& input, SymInt split_size, int64_t dim);
 Geometries split(const Arg& input, SizesView split_sizes, int64_t dim);
-Geometries chunk(const Arg& input, int64_t chunks, int64_t dim);
-Geometries tensor_split(const Arg& input, int64_t sections, int64_t dim);
+Geometries chunk(const Arg& input, SymInt chunks, int64_t dim);
+Geometries tensor_split(const Arg& input, SymInt sections, int64_t dim);
 Geometries unbind(const Arg& input, int64_t dim);
 
 // Fourier transforms, over at least one dimension, each of at least one point.
 Sizes fft_c2c(const Arg& input, SizesView dim);
 Sizes fft_r2c(const Arg& input, SizesView dim);
-Sizes fft_c2r(const Arg& input, SizesView dim, int64_t last_size);
+Sizes fft_c2r(const Arg& input, SizesView dim, SymInt last_size);
 
 // Joining and rearranging (joining_rules.cc).
 Sizes cat(const Arg& tensors, int64_t dim);
@@ -102,16 +102,16 @@ Sizes hstack(const Arg& tensors);
 Sizes vstack(const Arg& tensors);
 Sizes repeat(const Arg& input, SizesView repeats);
 Sizes tile(const Arg& input, SizesView dims);
-Sizes repeat_interleave(const Arg& input, int64_t repeats, std::optional<int64_t> dim);
+Sizes repeat_interleave(const Arg& input, SymInt repeats, std::optional<int64_t> dim);
 Sizes flip(const Arg& input, SizesView dims);
 Sizes roll(const Arg& input, SizesView shifts, SizesView dims);
-Sizes pixel_shuffle(const Arg& input, int64_t factor);
-Sizes pixel_unshuffle(const Arg& input, int64_t factor);
-Sizes channel_shuffle(const Arg& input, int64_t groups);
+Sizes pixel_shuffle(const Arg& input, SymInt factor);
+Sizes pixel_unshuffle(const Arg& input, SymInt factor);
+Sizes channel_shuffle(const Arg& input, SymInt groups);
 Sizes require_matrices(const Arg& input);  // returns the input's sizes; requires at least two dimensions
-Sizes diag(const Arg& input, int64_t diagonal);
-Sizes diag_embed(const Arg& input, int64_t offset, int64_t dim1, int64_t dim2);
-Sizes diagflat(const Arg& input, int64_t offset);
+Sizes diag(const Arg& input, SymInt diagonal);
+Sizes diag_embed(const Arg& input, SymInt offset, int64_t dim1, int64_t dim2);
+Sizes diagflat(const Arg& input, SymInt offset);
 
 // Indexing, sorting and scans (index_rules.cc). Kernels check the values of the indices.
 Sizes gather(const Arg& input, int64_t dim, const Arg& index);
@@ -125,19 +125,19 @@ Sizes index_put(const Arg& input, const Arg& indices, const Arg& values);
 Sizes take_along_dim(const Arg& input, const Arg& indices, int64_t dim);
 Sizes searchsorted(const Arg& sorted_sequence, const Arg& input);
 Sizes require_dim(const Arg& input, int64_t dim);  // returns the input's sizes; requires that `dim` exists
-Sizes topk(const Arg& input, int64_t k, int64_t dim);
-Sizes kthvalue(const Arg& input, int64_t k, int64_t dim, bool keepdim);
+Sizes topk(const Arg& input, SymInt k, int64_t dim);
+Sizes kthvalue(const Arg& input, SymInt k, int64_t dim, bool keepdim);
 
 // Reductions. If no dimensions or an empty list are given, all dimensions are reduced.
-using Dims = std::optional<absl::Span<const int64_t>>;
+using Dims = std::optional<SizesView>;
 Sizes reduced(const Arg& input, Dims dims = std::nullopt, bool keepdim = false);
 Sizes reduced_named(const Arg& input, Dims dims, bool keepdim);    // an empty list reduces nothing
 Sizes reduced_one_dim(const Arg& input, Dims dims, bool keepdim);  // `dims` has at most one entry
 // Rule of reductions without an identity, which require at least one element.
 Sizes reduced_nonempty(const Arg& input, Dims dims = std::nullopt, bool keepdim = false);
-Sizes reduced_nonempty(const Arg& input, std::optional<int64_t> dim, bool keepdim);
-inline Sizes reduced_nonempty(const Arg& input, int64_t dim, bool keepdim) {
-  return reduced_nonempty(input, std::optional<int64_t>(dim), keepdim);
+Sizes reduced_nonempty(const Arg& input, std::optional<SymInt> dim, bool keepdim);
+inline Sizes reduced_nonempty(const Arg& input, SymInt dim, bool keepdim) {
+  return reduced_nonempty(input, std::optional<SymInt>(dim), keepdim);
 }
 Sizes norm_named(const Arg& input, std::string_view p, Dims dims, bool keepdim);
 Sizes vector_norm(const Arg& input, double ord, Dims dims, bool keepdim);
@@ -165,9 +165,9 @@ Sizes fused_linear(const Arg& input, const Arg& weight, const Arg& bias, const A
 // Rules of products of 8-bit integers, and of weights of 8 and 4 bits with floating-point rows.
 Sizes int8_linear(const Arg& input, const Arg& weight);
 Sizes int8_convolution(const Arg& input, const Arg& weight, SizesView stride, SizesView padding, SizesView dilation,
-                       int64_t groups);
+                       SymInt groups);
 Sizes int4_pack(const Arg& weight);
-Sizes int4_weight_mm(const Arg& input, const Arg& weight, int64_t group_size, const Arg& scales_and_zeros);
+Sizes int4_weight_mm(const Arg& input, const Arg& weight, SymInt group_size, const Arg& scales_and_zeros);
 // Rule of products of scaled 8-bit matrices. Checks PyTorch's requirements and, on a GPU, those of cuBLASLt.
 Sizes scaled_mm(const Arg& input, const Arg& mat2, const Arg& scale_a, const Arg& scale_b, const Arg& bias,
                 const Arg& scale_result, std::optional<DType> out_dtype);
@@ -179,7 +179,7 @@ Sizes square_batch(const Arg& a);
 Sizes matrix_rank_sizes(const Arg& a);  // min(rows, columns) of each matrix
 Sizes eigenvalues(const Arg& a);
 Sizes eigenvectors(const Arg& a, std::string_view triangle, bool vectors);
-Sizes lu_permutation(const Arg& pivots, int64_t rows);
+Sizes lu_permutation(const Arg& pivots, SymInt rows);
 Sizes lu_batch(const Arg& a, const Arg& lu, const Arg& pivots);  // returns the batch sizes
 Sizes solve(const Arg& a, const Arg& b);
 Sizes lu_solved(const Arg& a, const Arg& b, const Arg& lu, const Arg& pivots);
@@ -195,33 +195,33 @@ Sizes cross(const Arg& input, const Arg& other, int64_t dim);
 Sizes cdist(const Arg& x1, const Arg& x2, double p);
 Sizes distance(const Arg& input, const Arg& other);
 Sizes pairwise_distance(const Arg& x1, const Arg& x2, bool keepdim);  // without the last dimension
-Sizes diff(const Arg& input, int64_t n, int64_t dim);
+Sizes diff(const Arg& input, SymInt n, int64_t dim);
 Sizes trapezoid(const Arg& y, const Arg& x, double dx, int64_t dim);
 Sizes cumulative_trapezoid(const Arg& y, const Arg& x, double dx, int64_t dim);
 
 // Convolutions. The first four require a batch. conv and conv_transpose also accept unbatched inputs, which have a
 // channel dimension and `space` spatial dimensions.
 Sizes convolution(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
-                  SizesView dilation, int64_t groups);
+                  SizesView dilation, SymInt groups);
 Sizes convolution_input(const Arg& grad, const Arg& weight, SizesView size, SizesView stride, SizesView padding,
-                        SizesView dilation, int64_t groups);
+                        SizesView dilation, SymInt groups);
 Sizes convolution_weight(const Arg& grad, const Arg& input, SizesView size, SizesView stride, SizesView padding,
-                         SizesView dilation, int64_t groups);
+                         SizesView dilation, SymInt groups);
 Sizes fused_convolution(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
-                        SizesView dilation, int64_t groups, const Arg& running_mean, const Arg& running_var,
+                        SizesView dilation, SymInt groups, const Arg& running_mean, const Arg& running_var,
                         const Arg& norm_weight, const Arg& norm_bias, const Arg& added, std::string_view activation);
 Sizes conv(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
-           SizesView dilation, int64_t groups, int64_t space);
-Sizes conv_tbc(const Arg& input, const Arg& weight, const Arg& bias, int64_t pad);
+           SizesView dilation, SymInt groups, int64_t space);
+Sizes conv_tbc(const Arg& input, const Arg& weight, const Arg& bias, SymInt pad);
 Sizes conv_transpose(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
-                     SizesView output_padding, int64_t groups, SizesView dilation, int64_t space);
+                     SizesView output_padding, SymInt groups, SizesView dilation, int64_t space);
 
 // Pooling over the last two dimensions.
 Sizes max_pool2d(const Arg& input, SizesView kernel, Dims stride, SizesView padding, SizesView dilation,
                  bool ceil_mode);
 Sizes max_pool2d_backward(const Arg& grad, const Arg& indices, SizesView size);
 Sizes avg_pool2d(const Arg& input, SizesView kernel, Dims stride, SizesView padding, bool ceil_mode,
-                 std::optional<int64_t> divisor_override);
+                 std::optional<SymInt> divisor_override);
 Sizes avg_pool2d_backward(const Arg& grad, SizesView size, SizesView kernel, Dims stride, SizesView padding,
                           bool ceil_mode);
 Sizes adaptive_pool2d(const Arg& input, SizesView output_size);
@@ -244,8 +244,8 @@ Sizes batch_norm(const Arg& input, const Arg& mean, const Arg& rstd, const Arg& 
 Sizes channels(const Arg& input);
 Sizes layer_norm(const Arg& input, SizesView normalized_shape, const Arg& weight, const Arg& bias = Arg());
 Sizes rows(const Arg& input, SizesView normalized_shape);  // one number per normalised row
-Sizes group_norm(const Arg& input, int64_t num_groups, const Arg& weight, const Arg& bias = Arg());
-Sizes groups(const Arg& input, int64_t num_groups);
+Sizes group_norm(const Arg& input, SymInt num_groups, const Arg& weight, const Arg& bias = Arg());
+Sizes groups(const Arg& input, SymInt num_groups);
 Sizes normalize(const Arg& input, double p, SizesView dim);
 
 // Other layers, and losses.
@@ -253,8 +253,8 @@ Sizes scalar();
 Sizes gradient_of(const Arg& grad, Sizes result);  // checks that a gradient has its result's sizes
 Sizes dropout(const Arg& input, double p);
 Sizes embedding(const Arg& weight, const Arg& indices);
-Sizes embedding_backward(const Arg& grad, const Arg& indices, int64_t num_weights);
-Sizes one_hot(const Arg& input, int64_t num_classes);
+Sizes embedding_backward(const Arg& grad, const Arg& indices, SymInt num_weights);
+Sizes one_hot(const Arg& input, SymInt num_classes);
 Sizes pad(const Arg& input, SizesView pad);
 Sizes pad_edges(const Arg& input, SizesView pad, std::string_view mode);
 Sizes pad_edges_backward(const Arg& grad, SizesView size, SizesView pad, std::string_view mode);
@@ -279,18 +279,18 @@ Sizes fake_quantize_channels(const Arg& input, const Arg& scale, const Arg& zero
 
 // Recurrent layers (hx: a list of two states, or one state) and attention (recurrent_rules.cc).
 Sizes recurrent(const Arg& input, const Arg& hx, const Arg& params, SizesView batch_sizes, int64_t num_layers,
-                bool bidirectional, bool batch_first, int64_t gates);
+                bool bidirectional, bool batch_first, SymInt gates);
 Sizes recurrent_state(const Arg& hx, int64_t which);
-Sizes recurrent_cell(const Arg& input, const Arg& hx, const Arg& w_ih, const Arg& w_hh, int64_t gates);
+Sizes recurrent_cell(const Arg& input, const Arg& hx, const Arg& w_ih, const Arg& w_hh, SymInt gates);
 Sizes attention(const Arg& query, const Arg& key, const Arg& value, const Arg& mask);
 Sizes attention_rows(const Arg& query, const Arg& key, const Arg& value, const Arg& mask);  // one number per row
 Sizes attention_gradient(const Arg& grad, const Arg& query, const Arg& key, const Arg& value, const Arg& mask,
                          const Arg& output, const Arg& logsumexp);
 
 // Components of jagged nested tensors (nested_rules.cc).
-Sizes jagged_to_padded(const Arg& values, const Arg& offsets, const Arg& lengths, int64_t length);
-Sizes padded_to_jagged(const Arg& padded, const Arg& offsets, const Arg& lengths, int64_t total);
-Sizes jagged_expand(const Arg& input, const Arg& offsets, const Arg& lengths, int64_t total);
+Sizes jagged_to_padded(const Arg& values, const Arg& offsets, const Arg& lengths, SymInt length);
+Sizes padded_to_jagged(const Arg& padded, const Arg& offsets, const Arg& lengths, SymInt total);
+Sizes jagged_expand(const Arg& input, const Arg& offsets, const Arg& lengths, SymInt total);
 Sizes jagged_reduce(const Arg& values, const Arg& offsets, const Arg& lengths, std::string_view reduce);
 Sizes jagged_softmax(const Arg& values, const Arg& offsets, const Arg& lengths);
 Sizes jagged_attention(const Arg& query, const Arg& key, const Arg& value, const Arg& query_offsets,
@@ -307,15 +307,15 @@ Sizes grid_taps(const Arg& grid, SizesView size, std::string_view mode, std::str
 Sizes grid_tap_weights(const Arg& grid, SizesView size, std::string_view mode, std::string_view padding_mode,
                        SizesView order);
 Sizes weighted_gather(const Arg& input, const Arg& index, const Arg& weight);
-Sizes weighted_gather_input_grad(const Arg& values, const Arg& index, const Arg& weight, int64_t length);
+Sizes weighted_gather_input_grad(const Arg& values, const Arg& index, const Arg& weight, SymInt length);
 Sizes weighted_gather_weight_grad(const Arg& values, const Arg& input, const Arg& index);
 Sizes scatter_reduce(const Arg& input, int64_t dim, const Arg& index, const Arg& src, std::string_view reduce);
-Sizes histogram(const Arg& input, int64_t bins, double min, double max);
+Sizes histogram(const Arg& input, SymInt bins, double min, double max);
 Sizes quantile(const Arg& input, const Arg& q, std::optional<int64_t> dim, bool keepdim,
                std::string_view interpolation);
 Sizes cov(const Arg& input, const Arg& fweights, const Arg& aweights);
 Sizes corrcoef(const Arg& input);
-Sizes vander(const Arg& x, std::optional<int64_t> columns);
+Sizes vander(const Arg& x, std::optional<SymInt> columns);
 Sizes put(const Arg& input, const Arg& index, const Arg& source);
 Sizes rot90(const Arg& input, int64_t k, SizesView dims);
 Sizes geometric(const Arg& input, double p);
@@ -330,23 +330,23 @@ struct Checked {};
 inline void add(Inference*, DType, Checked) {}
 // Components of sparse tensors (sparse_rules.cc): they check sizes and index dtypes. Kernels check the indices.
 Sizes sparse_check_coo(const Arg& indices, const Arg& values, SizesView size);
-Sizes sparse_check_compressed(const Arg& compressed, const Arg& plain, int64_t compressed_size, int64_t plain_size);
-Sizes sparse_compress(const Arg& index, int64_t size);
-Sizes sparse_expand(const Arg& compressed, int64_t nnz);
-Sizes sparse_transposed(const Arg& compressed, const Arg& plain, int64_t size);
+Sizes sparse_check_compressed(const Arg& compressed, const Arg& plain, SymInt compressed_size, SymInt plain_size);
+Sizes sparse_compress(const Arg& index, SymInt size);
+Sizes sparse_expand(const Arg& compressed, SymInt nnz);
+Sizes sparse_transposed(const Arg& compressed, const Arg& plain, SymInt size);
 Sizes sparse_scatter(const Arg& indices, const Arg& values, SizesView size);
 Sizes sparse_gather(const Arg& input, const Arg& indices);
 Sizes sparse_csr_mm(const Arg& crow, const Arg& col, const Arg& values, const Arg& other);
-Sizes sparse_csr_mm_transposed(const Arg& crow, const Arg& col, const Arg& values, const Arg& other, int64_t columns);
+Sizes sparse_csr_mm_transposed(const Arg& crow, const Arg& col, const Arg& values, const Arg& other, SymInt columns);
 Sizes sparse_csr_sddmm(const Arg& crow, const Arg& col, const Arg& input, const Arg& other);
 Sizes sparse_csr_mm_extremum(const Arg& crow, const Arg& col, const Arg& values, const Arg& other);
 Sizes sparse_bsr_mm(const Arg& crow, const Arg& col, const Arg& values, const Arg& other);
 Sizes sparse_csr_sampled_matmul(const Arg& crow1, const Arg& col1, const Arg& values1, const Arg& crow2,
-                                const Arg& col2, const Arg& values2, const Arg& crow, const Arg& col, int64_t columns);
+                                const Arg& col2, const Arg& values2, const Arg& crow, const Arg& col, SymInt columns);
 Sizes sparse_csr_triangular_solve(const Arg& crow, const Arg& col, const Arg& values, const Arg& other);
-Sizes sparse_softmax(const Arg& values, const Arg& group, int64_t groups);
+Sizes sparse_softmax(const Arg& values, const Arg& group, SymInt groups);
 Checked sparse_adam_step(const Arg& param, const Arg& exp_avg, const Arg& exp_avg_sq, const Arg& rows, const Arg& grad,
-                         int64_t step);
+                         SymInt step);
 Sizes sparse_semi_values(const Arg& input);
 Sizes sparse_semi_meta(const Arg& input);
 Sizes sparse_semi_expand(const Arg& values, const Arg& meta);
@@ -358,7 +358,7 @@ Checked observe_moving_average(const Arg& input, const Arg& observer_on, const A
                                int64_t ch_axis, bool per_row);
 // The fused optimizer steps: every list in use has one entry per parameter.
 // Of an optimizer step whose numbers are in a tensor: `count` float64 numbers on the CPU.
-Checked step_options(const Arg& options, int64_t count);
+Checked step_options(const Arg& options, SymInt count);
 Checked sgd_step(const Arg& params, const Arg& grads, const Arg& momentum_buffers, double momentum,
                  const Arg& found_inf);
 Checked adam_step(const Arg& params, const Arg& grads, const Arg& exp_avgs, const Arg& exp_avg_sqs,

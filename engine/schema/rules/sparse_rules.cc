@@ -36,7 +36,7 @@ using dtype_rules::sparse_index;
 
 const Sizes& sizes_of(const Arg& a) { return a.tensor->sizes; }
 
-void check_size(int64_t size) { check(size >= 0, "expected a size of 0 or more, got ", size); }
+void check_size(SymInt size) { check(size >= 0, "expected a size of 0 or more, got ", size); }
 
 // The number of leading dimensions of compressed indices, after checks of their sizes.
 size_t batch_dims(const Arg& crow, const Arg& col) {
@@ -67,13 +67,13 @@ void check_single(size_t batch, const Arg& crow) {
 }
 
 // The sizes of the products of a batch of sparse matrices with `rows` rows.
-Sizes products(const Arg& other, int64_t rows) {
+Sizes products(const Arg& other, SymInt rows) {
   Sizes result = sizes_of(other);
   result[result.size() - 2] = rows;
   return result;
 }
 
-int64_t rows_of(const Arg& crow) { return sizes_of(crow).back() - 1; }
+SymInt rows_of(const Arg& crow) { return sizes_of(crow).back() - 1; }
 
 }  // namespace
 
@@ -81,16 +81,16 @@ Sizes sparse_check_coo(const Arg& indices, const Arg& values, SizesView size) {
   sparse_index(indices);
   const Sizes &i = sizes_of(indices), &v = sizes_of(values);
   check(i.size() == 2, "indices must be sparse_dim x nnz, but got: ", i);
-  for (int64_t n : size)
+  for (SymInt n : size)
     check(n >= 0, "Trying to create tensor with negative dimension ", n, ": ", Sizes(size.begin(), size.end()));
   check(i[0] <= static_cast<int64_t>(size.size()) && v.size() == 1 + size.size() - static_cast<size_t>(i[0]) &&
-            v[0] == i[1] && std::equal(v.begin() + 1, v.end(), size.begin() + i[0]),
+            v[0] == i[1] && std::equal(v.begin() + 1, v.end(), size.begin() + int64_t{i[0]}),
         "expected values of sizes (nnz, dense sizes), got values of sizes ", v, ", indices of sizes ", i, " and size ",
         Sizes(size.begin(), size.end()));
   return {};
 }
 
-Sizes sparse_check_compressed(const Arg& compressed, const Arg& plain, int64_t compressed_size, int64_t plain_size) {
+Sizes sparse_check_compressed(const Arg& compressed, const Arg& plain, SymInt compressed_size, SymInt plain_size) {
   check_size(compressed_size);
   check_size(plain_size);
   batch_dims(compressed, plain);
@@ -99,7 +99,7 @@ Sizes sparse_check_compressed(const Arg& compressed, const Arg& plain, int64_t c
   return {};
 }
 
-Sizes sparse_compress(const Arg& index, int64_t size) {
+Sizes sparse_compress(const Arg& index, SymInt size) {
   check_size(size);
   Sizes result = sizes_of(index);
   check(!result.empty(), "expected indices with at least one dimension");
@@ -107,7 +107,7 @@ Sizes sparse_compress(const Arg& index, int64_t size) {
   return result;
 }
 
-Sizes sparse_expand(const Arg& compressed, int64_t nnz) {
+Sizes sparse_expand(const Arg& compressed, SymInt nnz) {
   check_size(nnz);
   Sizes result = sizes_of(compressed);
   check(!result.empty() && result.back() > 0, "expected compressed indices, got sizes ", result);
@@ -115,7 +115,7 @@ Sizes sparse_expand(const Arg& compressed, int64_t nnz) {
   return result;
 }
 
-Sizes sparse_transposed(const Arg& compressed, const Arg& plain, int64_t size) {
+Sizes sparse_transposed(const Arg& compressed, const Arg& plain, SymInt size) {
   check_size(size);
   batch_dims(compressed, plain);
   Sizes result = sizes_of(compressed);
@@ -141,7 +141,7 @@ Sizes sparse_gather(const Arg& input, const Arg& indices) {
   check(i.size() == 2 && i[0] <= static_cast<int64_t>(x.size()), "expected indices of at most ", x.size(),
         " dimensions, got sizes ", i);
   Sizes result{i[1]};
-  result.insert(result.end(), x.begin() + i[0], x.end());
+  result.insert(result.end(), x.begin() + int64_t{i[0]}, x.end());
   return result;
 }
 
@@ -150,7 +150,7 @@ Sizes sparse_csr_mm(const Arg& crow, const Arg& col, const Arg& values, const Ar
   return products(other, rows_of(crow));
 }
 
-Sizes sparse_csr_mm_transposed(const Arg& crow, const Arg& col, const Arg& values, const Arg& other, int64_t columns) {
+Sizes sparse_csr_mm_transposed(const Arg& crow, const Arg& col, const Arg& values, const Arg& other, SymInt columns) {
   check_size(columns);
   check_dense(crow, other, batch_dims(crow, col, values, 0));
   const Sizes& d = sizes_of(other);
@@ -176,14 +176,14 @@ Sizes sparse_csr_mm_extremum(const Arg& crow, const Arg& col, const Arg& values,
 Sizes sparse_bsr_mm(const Arg& crow, const Arg& col, const Arg& values, const Arg& other) {
   check_dense(crow, other, batch_dims(crow, col, values, 2));
   const Sizes &v = sizes_of(values), &d = sizes_of(other);
-  const int64_t rows = v[v.size() - 2], columns = v.back(), m = d[d.size() - 2];
+  const SymInt rows = v[v.size() - 2], columns = v.back(), m = d[d.size() - 2];
   check(rows > 0 && columns > 0, "expected blocks of at least one element, got values of sizes ", v);
   check(m % columns == 0, "expected a multiple of the blocks' ", columns, " columns as rows, got sizes ", d);
   return products(other, checked_mul(rows_of(crow), rows));
 }
 
 Sizes sparse_csr_sampled_matmul(const Arg& crow1, const Arg& col1, const Arg& values1, const Arg& crow2,
-                                const Arg& col2, const Arg& values2, const Arg& crow, const Arg& col, int64_t columns) {
+                                const Arg& col2, const Arg& values2, const Arg& crow, const Arg& col, SymInt columns) {
   check_size(columns);
   sparse_index(crow1, crow2, crow);
   check_single(batch_dims(crow1, col1, values1, 0), crow1);
@@ -202,7 +202,7 @@ Sizes sparse_csr_triangular_solve(const Arg& crow, const Arg& col, const Arg& va
   return sizes_of(other);
 }
 
-Sizes sparse_softmax(const Arg& values, const Arg& group, int64_t groups) {
+Sizes sparse_softmax(const Arg& values, const Arg& group, SymInt groups) {
   check_size(groups);
   sparse_index(group);
   const Sizes &v = sizes_of(values), &g = sizes_of(group);
@@ -212,7 +212,7 @@ Sizes sparse_softmax(const Arg& values, const Arg& group, int64_t groups) {
 }
 
 Checked sparse_adam_step(const Arg& param, const Arg& exp_avg, const Arg& exp_avg_sq, const Arg& rows, const Arg& grad,
-                         int64_t step) {
+                         SymInt step) {
   sparse_index(rows);
   const Sizes &p = sizes_of(param), &r = sizes_of(rows), &g = sizes_of(grad);
   check(step > 0, "expected a step of 1 or more, got ", step);
@@ -235,7 +235,7 @@ Sizes sparse_semi_meta(const Arg& input) { return {sparse_semi_values(input)[0],
 namespace {
 
 // Checks the metadata of a matrix of the given sizes.
-void check_meta(const Arg& meta, int64_t rows, int64_t columns) {
+void check_meta(const Arg& meta, SymInt rows, SymInt columns) {
   check(meta.tensor->dtype == DType::kInt16, "expected metadata of int16, got ", name(meta.tensor->dtype));
   check(columns % 16 == 0 && sizes_of(meta) == Sizes{rows, columns / 16}, "expected metadata of sizes [", rows, ", ",
         columns / 16, "] for ", columns, " columns, a multiple of 16, got sizes ", sizes_of(meta));
@@ -246,7 +246,7 @@ void check_meta(const Arg& meta, int64_t rows, int64_t columns) {
 Sizes sparse_semi_expand(const Arg& values, const Arg& meta) {
   const Sizes& v = sizes_of(values);
   check(v.size() == 2, "expected a matrix of values, got sizes ", v);
-  const int64_t columns = checked_mul(v[1], 2);
+  const SymInt columns = checked_mul(v[1], 2);
   check_meta(meta, v[0], columns);
   return {v[0], columns};
 }

@@ -20,7 +20,7 @@ size_t check_dims(const TensorMeta& t, SizesView dims) {
   return static_cast<size_t>(shape_rules::wrap_dim(dims.back(), t.dim()));
 }
 
-void check_points(int64_t n) { check(n >= 1, "Invalid number of data points (", n, ") specified"); }
+void check_points(SymInt n) { check(n >= 1, "Invalid number of data points (", n, ") specified"); }
 
 }  // namespace
 
@@ -34,14 +34,14 @@ Sizes fft_c2c(const Arg& input, SizesView dim) {
 
 Sizes fft_r2c(const Arg& input, SizesView dim) {
   Sizes result = fft_c2c(input, dim);
-  int64_t& last = result[check_dims(*input.tensor, dim)];
+  SymInt& last = result[check_dims(*input.tensor, dim)];
   last = last / 2 + 1;
   return result;
 }
 
-Sizes fft_c2r(const Arg& input, SizesView dim, int64_t last_size) {
+Sizes fft_c2r(const Arg& input, SizesView dim, SymInt last_size) {
   Sizes result = fft_c2c(input, dim);
-  int64_t& last = result[check_dims(*input.tensor, dim)];
+  SymInt& last = result[check_dims(*input.tensor, dim)];
   check_points(last_size);
   check(last == last_size / 2 + 1, "expected a spectrum of size ", last_size / 2 + 1, " for ", last_size,
         " data points, got ", last);

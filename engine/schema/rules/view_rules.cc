@@ -1,7 +1,7 @@
 // Rules for views: sizes, strides and offsets over the first tensor's storage.
 #include <algorithm>
 
-#include "absl/strings/str_join.h"
+#include "absl/strings/str_cat.h"
 #include "engine/schema/checked_math.h"
 #include "engine/schema/error.h"
 #include "engine/schema/rules/shape_rules.h"
@@ -23,12 +23,12 @@ int64_t existing_dim(const Arg& input, int64_t dim) {
   return wrap_dim(dim, meta(input).dim());
 }
 
-std::string shape_text(SizesView size) { return absl::StrCat("'[", absl::StrJoin(size, ", "), "]'"); }
+std::string shape_text(SizesView size) { return absl::StrCat("'", to_string(size), "'"); }
 
 // Replaces a size of -1, and checks that the sizes match the number of elements.
-Sizes resolve(SizesView size, int64_t numel) {
+Sizes resolve(SizesView size, SymInt numel) {
   Sizes result(size.begin(), size.end());
-  int64_t product = 1, unknown = -1;
+  SymInt product = 1, unknown = -1;
   bool fits = true;
   for (size_t i = 0; i < size.size(); ++i) {
     if (size[i] == -1) {
@@ -37,7 +37,7 @@ Sizes resolve(SizesView size, int64_t numel) {
       continue;
     }
     check(size[i] >= 0, "invalid shape dimension ", size[i]);
-    fits = fits && !__builtin_mul_overflow(product, size[i], &product);
+    fits = fits && !multiply_overflows(product, size[i], &product);
   }
   if (unknown >= 0 && fits) {
     check(product != 0, "cannot reshape tensor of ", numel, " elements into shape ", size,
@@ -50,18 +50,18 @@ Sizes resolve(SizesView size, int64_t numel) {
 }
 
 // Whether `stride` is base * run.
-bool is_product(int64_t stride, int64_t base, int64_t run) {
-  int64_t product = 0;
-  return !__builtin_mul_overflow(base, run, &product) && stride == product;
+bool is_product(SymInt stride, SymInt base, SymInt run) {
+  SymInt product = 0;
+  return !multiply_overflows(base, run, &product) && stride == product;
 }
 
 // Returns the strides of a view with sizes `size` and the same elements in the same order; nullopt if a copy is needed.
 // Merges adjacent dimensions without gaps and splits them according to `size`.
 std::optional<Sizes> restride(const TensorMeta& m, SizesView size) {
-  if (m.numel() == 0) return contiguous_strides(size);
+  if (m.is_contiguous()) return contiguous_strides(size);
   Sizes strides(size.size());
   int64_t view_dim = static_cast<int64_t>(size.size()) - 1;
-  int64_t run = 1, base = 1;  // number of elements in the current run of dimensions; its innermost stride
+  SymInt run = 1, base = 1;  // number of elements in the current run of dimensions; its innermost stride
   for (int64_t d = m.dim() - 1; d >= -1; --d) {
     if (d >= 0) {
       if (m.sizes[at(d)] == 1) continue;
@@ -73,7 +73,7 @@ std::optional<Sizes> restride(const TensorMeta& m, SizesView size) {
       }
     }
     // The run ends here: the sizes of the view's dimensions must divide it exactly.
-    int64_t left = run, stride = base;
+    SymInt left = run, stride = base;
     while (view_dim >= 0 && (left > 1 || size[at(view_dim)] == 1)) {
       if (left % size[at(view_dim)] != 0) return std::nullopt;
       strides[at(view_dim)] = stride;
@@ -91,12 +91,11 @@ std::optional<Sizes> restride(const TensorMeta& m, SizesView size) {
   return strides;
 }
 
-Geometry pieces(const Arg& input, int64_t dim, int64_t start, int64_t length) {
+Geometry pieces(const Arg& input, int64_t dim, SymInt start, SymInt length) {
   Geometry g = geometry_of(input);
   // If the offset of an empty piece overflows, the piece keeps the input's offset, because it has no element.
-  int64_t step = 0;
-  const bool fits =
-      !__builtin_mul_overflow(start, g.strides[at(dim)], &step) && !__builtin_add_overflow(g.offset, step, &step);
+  SymInt step = 0;
+  const bool fits = !multiply_overflows(start, g.strides[at(dim)], &step) && !add_overflows(g.offset, step, &step);
   check(fits || length == 0, "integer overflow: ", start, " * ", g.strides[at(dim)], " + ", g.offset,
         " does not fit into 64 bits");
   if (fits) g.offset = step;
@@ -152,7 +151,7 @@ Geometry flatten(const Arg& input, int64_t start_dim, int64_t end_dim) {
   check(start <= end, "flatten() has invalid args: start_dim cannot come after end_dim");
   if (sizes.empty()) return reshape(input, {1});
   Sizes shape(sizes.begin(), sizes.begin() + start);
-  int64_t joined = 1;
+  SymInt joined = 1;
   for (int64_t d = start; d <= end; ++d) joined *= sizes[at(d)];
   shape.push_back(joined);
   shape.insert(shape.end(), sizes.begin() + end + 1, sizes.end());
@@ -170,13 +169,13 @@ Geometry unflatten(const Arg& input, int64_t dim, SizesView sizes) {
   check(!sizes.empty(), "unflatten: sizes must be non-empty");
   Sizes parts(sizes.begin(), sizes.end());
   auto unknown = std::find(parts.begin(), parts.end(), -1);
-  int64_t product = 1;
-  for (int64_t size : sizes) {
-    if (size != -1) product = checked_mul(product, std::max<int64_t>(size, 0));
+  SymInt product = 1;
+  for (SymInt size : sizes) {
+    if (size != -1) product = checked_mul(product, larger(size, 0));
   }
   if (unknown != parts.end()) {
     check(std::count(sizes.begin(), sizes.end(), -1) == 1, "only one dimension can be inferred");
-    *unknown = product ? own[at(d)] / product : 0;
+    *unknown = product != 0 ? own[at(d)] / product : SymInt(0);
     product *= *unknown;
   }
   check(product == own[at(d)], "unflatten: Provided sizes ", sizes, " don't multiply up to the size of dim ", d, " (",
@@ -233,7 +232,7 @@ Geometry movedim(const Arg& input, SizesView source, SizesView destination) {
   }
   if (n == 0) return geometry_of(input);
   int64_t next = 0;
-  for (int64_t& slot : order) {
+  for (SymInt& slot : order) {
     if (slot >= 0) continue;
     while (std::find(moved.begin(), moved.end(), next) != moved.end()) ++next;
     slot = next++;
@@ -265,7 +264,7 @@ Geometry squeeze(const Arg& input, SizesView dims) {
 Geometry unsqueeze(const Arg& input, int64_t dim) {
   Geometry g = geometry_of(input);
   int64_t d = wrap_dim(dim, meta(input).dim() + 1);
-  int64_t stride = d < meta(input).dim() ? scaled_stride(g.strides[at(d)], g.sizes[at(d)]) : 1;
+  SymInt stride = d < meta(input).dim() ? scaled_stride(g.strides[at(d)], g.sizes[at(d)]) : SymInt(1);
   g.sizes.insert(g.sizes.begin() + d, 1);
   g.strides.insert(g.strides.begin() + d, stride);
   return g;
@@ -280,33 +279,35 @@ Geometry expand(const Arg& input, SizesView size) {
   const int64_t last = static_cast<int64_t>(size.size()) - 1;
   for (int64_t i = last; i >= 0; --i) {
     int64_t d = i - extra;
-    int64_t own = d >= 0 ? m.sizes[at(d)] : 1;
+    SymInt own = d >= 0 ? m.sizes[at(d)] : SymInt(1);
     if (size[at(i)] == -1) {
       check(d >= 0, "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension ", i);
       g.sizes[at(i)] = own;
     }
     check(g.sizes[at(i)] >= 0, "expand: negative size, got ", g.sizes[at(i)]);
-    check(g.sizes[at(i)] == own || own == 1, "The expanded size of the tensor (", g.sizes[at(i)],
+    const bool is_kept = surely_equal(g.sizes[at(i)], own);
+    check(is_kept || own == 1 || g.sizes[at(i)] == own, "The expanded size of the tensor (", g.sizes[at(i)],
           ") must match the existing size (", own, ") at non-singleton dimension ", i, ".  Target sizes: ", size,
           ".  Tensor sizes: ", m.sizes);
     // A new dimension of size 1 has the stride of a contiguous one, unless the tensor has no dimensions: as PyTorch's.
     // It is never used, and may exceed 64 bits for the sizes of a meta tensor.
-    uint64_t stride = 0;
+    SymInt stride = 0;
     if (d >= 0) {
-      stride = static_cast<uint64_t>(m.strides[at(d)]);
+      stride = m.strides[at(d)];
     } else if (i < last && m.dim() > 0) {
-      stride = static_cast<uint64_t>(g.sizes[at(i + 1)]) * static_cast<uint64_t>(g.strides[at(i + 1)]);
+      stride = wrapped_product(g.sizes[at(i + 1)], g.strides[at(i + 1)]);
     }
-    g.strides[at(i)] = own == g.sizes[at(i)] ? static_cast<int64_t>(stride) : 0;
+    g.strides[at(i)] = is_kept || own == g.sizes[at(i)] ? stride : SymInt(0);
   }
   return g;
 }
 
 Geometry expand_as(const Arg& input, const Arg& other) { return expand(input, meta(other).sizes); }
 
-Geometry narrow(const Arg& input, int64_t dim, int64_t start, int64_t length) {
+Geometry narrow(const Arg& input, int64_t dim, SymInt start, SymInt length) {
   check(meta(input).dim() > 0, "narrow() cannot be applied to a 0-dim tensor.");
-  int64_t d = wrap_dim(dim, meta(input).dim()), size = meta(input).sizes[at(d)];
+  const int64_t d = wrap_dim(dim, meta(input).dim());
+  const SymInt size = meta(input).sizes[at(d)];
   check(length >= 0, "narrow(): length must be non-negative.");
   check(ErrorKind::kIndex, start >= -size && start <= size, "start out of range (expected to be in range of [", -size,
         ", ", size, "], but got ", start, ")");
@@ -315,9 +316,10 @@ Geometry narrow(const Arg& input, int64_t dim, int64_t start, int64_t length) {
   return pieces(input, d, start, length);
 }
 
-Geometry select(const Arg& input, int64_t dim, int64_t index) {
+Geometry select(const Arg& input, int64_t dim, SymInt index) {
   check(ErrorKind::kIndex, meta(input).dim() > 0, "select() cannot be applied to a 0-dim tensor.");
-  int64_t d = wrap_dim(dim, meta(input).dim()), size = meta(input).sizes[at(d)];
+  const int64_t d = wrap_dim(dim, meta(input).dim());
+  const SymInt size = meta(input).sizes[at(d)];
   check(ErrorKind::kIndex, index >= -size && index < size, "select(): index ", index,
         " out of range for tensor of size ", meta(input).sizes, " at dimension ", d);
   Geometry g = pieces(input, d, index < 0 ? index + size : index, 1);
@@ -325,30 +327,30 @@ Geometry select(const Arg& input, int64_t dim, int64_t index) {
   return g;
 }
 
-Geometry slice(const Arg& input, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
-  int64_t d = existing_dim(input, dim), size = meta(input).sizes[at(d)];
+Geometry slice(const Arg& input, int64_t dim, std::optional<SymInt> start, std::optional<SymInt> end, SymInt step) {
+  const int64_t d = existing_dim(input, dim);
+  const SymInt size = meta(input).sizes[at(d)];
   check(step > 0, "slice step must be positive, got ", step);
-  auto clamp = [&](std::optional<int64_t> v, int64_t otherwise) {
+  auto clamp = [&](std::optional<SymInt> v, SymInt otherwise) {
     if (!v) return otherwise;
-    int64_t i = *v < 0 && *v >= -size ? *v + size : *v;
-    return std::clamp<int64_t>(i, 0, size);
+    return *v < 0 ? larger(*v + size, 0) : smaller(*v, size);
   };
-  int64_t from = clamp(start, 0), to = std::max(clamp(end, size), from);
-  Geometry g = pieces(input, d, from, to == from ? 0 : (to - from - 1) / step + 1);
+  SymInt from = clamp(start, 0), to = larger(clamp(end, size), from);
+  Geometry g = pieces(input, d, from, divided_up(to - from, step));
   g.strides[at(d)] = scaled_stride(g.strides[at(d)], step);
   return g;
 }
 
-Geometry diagonal(const Arg& input, int64_t offset, int64_t dim1, int64_t dim2) {
+Geometry diagonal(const Arg& input, SymInt offset, int64_t dim1, int64_t dim2) {
   int64_t a = existing_dim(input, dim1), b = existing_dim(input, dim2);
   check(a != b, "diagonal dimensions cannot be identical ", dim1, ", ", dim2);
   Geometry g = geometry_of(input);
-  int64_t rows = g.sizes[at(a)], columns = g.sizes[at(b)];
+  SymInt rows = g.sizes[at(a)], columns = g.sizes[at(b)];
   // Clamped, so that an excessive offset gives an empty diagonal.
-  int64_t shift = std::clamp<int64_t>(offset, -rows, columns);
-  int64_t length = std::max<int64_t>(shift >= 0 ? std::min(rows, columns - shift) : std::min(rows + shift, columns), 0);
+  const SymInt shift = larger(smaller(offset, columns), -rows);
+  SymInt length = larger(shift >= 0 ? smaller(rows, columns - shift) : smaller(rows + shift, columns), 0);
   if (length > 0) g.offset += shift >= 0 ? shift * g.strides[at(b)] : -shift * g.strides[at(a)];
-  int64_t stride = added_stride(g.strides[at(a)], g.strides[at(b)]);
+  SymInt stride = added_stride(g.strides[at(a)], g.strides[at(b)]);
   erase(g, std::max(a, b));
   erase(g, std::min(a, b));
   g.sizes.push_back(length);
@@ -356,15 +358,16 @@ Geometry diagonal(const Arg& input, int64_t offset, int64_t dim1, int64_t dim2) 
   return g;
 }
 
-Geometry unfold(const Arg& input, int64_t dimension, int64_t size, int64_t step) {
+Geometry unfold(const Arg& input, int64_t dimension, SymInt size, SymInt step) {
   Geometry g = geometry_of(input);
   const bool zero_dim = g.sizes.empty();  // counts as one dimension with one element
-  int64_t d = wrap_dim(dimension, meta(input).dim()), length = zero_dim ? 1 : g.sizes[at(d)];
+  const int64_t d = wrap_dim(dimension, meta(input).dim());
+  const SymInt length = zero_dim ? SymInt(1) : g.sizes[at(d)];
   check(size >= 0, "size is ", size, " but must be >= 0");
   check(size <= length, "maximum size for tensor at dimension ", d, " is ", length, " but size is ", size);
   check(step > 0, "step is ", step, " but must be > 0");
   if (zero_dim) return {{size}, {1}, g.offset, true};
-  int64_t stride = g.strides[at(d)];
+  SymInt stride = g.strides[at(d)];
   g.sizes[at(d)] = (length - size) / step + 1;
   g.strides[at(d)] = scaled_stride(stride, step);
   g.sizes.push_back(size);
@@ -372,11 +375,11 @@ Geometry unfold(const Arg& input, int64_t dimension, int64_t size, int64_t step)
   return g;
 }
 
-Geometry as_strided(const Arg& input, SizesView size, SizesView stride, std::optional<int64_t> offset) {
+Geometry as_strided(const Arg& input, SizesView size, SizesView stride, std::optional<SymInt> offset) {
   check(size.size() == stride.size(), "mismatch in length of strides and shape");
   Geometry g{sizes(size), Sizes(stride.begin(), stride.end()), offset.value_or(meta(input).offset), true};
   check(g.offset >= 0, "storage_offset must be non-negative, got ", g.offset);
-  for (int64_t s : stride) {
+  for (SymInt s : stride) {
     check(s >= 0, "as_strided: Negative strides are not supported at the moment, got strides: ", stride);
   }
   return g;
@@ -393,8 +396,8 @@ Geometry view_of_dtype(const Arg& input, DType dtype) {
   };
   require(t.dim() > 0, "self.dim() cannot be 0");
   require(t.strides.back() == 1, "self.stride(-1) must be 1");
-  const int64_t more = std::max<int64_t>(from / to, 1), fewer = std::max<int64_t>(to / from, 1);
-  const auto scaled = [&](int64_t count, std::string_view what) {
+  const SymInt more = larger(from / to, 1), fewer = larger(to / from, 1);
+  const auto scaled = [&](SymInt count, std::string_view what) {
     check(count % fewer == 0, what, " must be divisible by ", fewer, " to view ", scalar_type_name(t.dtype), " as ",
           scalar_type_name(dtype), " (different element sizes)");
     return count / fewer;
@@ -410,37 +413,35 @@ Geometry view_of_dtype(const Arg& input, DType dtype) {
 namespace {
 
 // Each view of a list takes 200 bytes in the client and in the engine; an engine accepts fewer results per instruction.
-constexpr int64_t kMaxPieces = int64_t{1} << 18;
+constexpr SymInt kMaxPieces = int64_t{1} << 18;
 
-void check_pieces(int64_t count) {
-  check(count <= kMaxPieces, "expected at most ", kMaxPieces, " pieces, got ", count);
-}
+void check_pieces(SymInt count) { check(count <= kMaxPieces, "expected at most ", kMaxPieces, " pieces, got ", count); }
 
 // The size of a dimension of a tensor that an operator divides, which must exist.
-int64_t size_along(SizesView sizes, int64_t dim, std::string_view expectation) {
+SymInt size_along(SizesView sizes, int64_t dim, std::string_view expectation) {
   check(!sizes.empty(), expectation, " at least a 1-dimensional tensor, but got a tensor with 0 dims");
   return sizes[at(wrap_dim(dim, static_cast<int64_t>(sizes.size())))];
 }
 
 }  // namespace
 
-Sizes split_sizes(SizesView sizes, int64_t split_size, int64_t dim) {
+Sizes split_sizes(SizesView sizes, SymInt split_size, int64_t dim) {
   check(split_size >= 0, "split expects split_size be non-negative, but got split_size=", split_size);
-  int64_t size = size_along(sizes, dim, "split expects");
+  SymInt size = size_along(sizes, dim, "split expects");
   check(split_size > 0 || size == 0, "split_size can only be 0 if dimension size is 0, but got dimension size of ",
         size);
   if (size == 0) return {0};
-  const int64_t count = size / split_size + (size % split_size != 0);
+  const SymInt count = divided_up(size, split_size);
   check_pieces(count);
   Sizes result(at(count), split_size);
   result.back() = size - (count - 1) * split_size;
   return result;
 }
 
-Sizes chunk_sizes(SizesView sizes, int64_t chunks, int64_t dim) {
+Sizes chunk_sizes(SizesView sizes, SymInt chunks, int64_t dim) {
   check(chunks > 0, "chunk expects `chunks` to be greater than 0, got: ", chunks);
-  int64_t size = size_along(sizes, dim, "chunk expects");
-  int64_t split_size = size / chunks + (size % chunks != 0);
+  SymInt size = size_along(sizes, dim, "chunk expects");
+  SymInt split_size = divided_up(size, chunks);
   if (split_size == 0) {
     check_pieces(chunks);
     return Sizes(at(chunks), 0);
@@ -448,20 +449,20 @@ Sizes chunk_sizes(SizesView sizes, int64_t chunks, int64_t dim) {
   return split_sizes(sizes, split_size, dim);
 }
 
-Sizes section_sizes(SizesView sizes, int64_t sections, int64_t dim) {
+Sizes section_sizes(SizesView sizes, SymInt sections, int64_t dim) {
   check(sections > 0, "number of sections must be larger than 0, got ", sections);
   check_pieces(sections);
-  int64_t size = size_along(sizes, dim, "tensor_split expected");
+  SymInt size = size_along(sizes, dim, "tensor_split expected");
   Sizes result;
-  for (int64_t i = 0; i < sections; ++i) result.push_back(size / sections + (i < size % sections ? 1 : 0));
+  for (int64_t i = 0; i < sections; ++i) result.push_back(divided_up(larger(size - i, 0), sections));
   return result;
 }
 
 Geometries split(const Arg& input, SizesView parts, int64_t dim) {
-  int64_t size = size_along(meta(input).sizes, dim, "split expects"), start = 0;
+  SymInt size = size_along(meta(input).sizes, dim, "split expects"), start = 0;
   const int64_t d = wrap_dim(dim, meta(input).dim());
   Geometries result;
-  for (int64_t part : parts) {
+  for (SymInt part : parts) {
     check(part >= 0,
           "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=", parts);
     check(part <= size - start, "split_with_sizes expects split_sizes to sum exactly to ", size,
@@ -474,16 +475,24 @@ Geometries split(const Arg& input, SizesView parts, int64_t dim) {
   return result;
 }
 
-Geometries split(const Arg& input, int64_t split_size, int64_t dim) {
+Geometries split(const Arg& input, SymInt split_size, int64_t dim) {
   return split(input, split_sizes(meta(input).sizes, split_size, dim), dim);
 }
 
-Geometries chunk(const Arg& input, int64_t chunks, int64_t dim) {
+Geometries chunk(const Arg& input, SymInt chunks, int64_t dim) {
   return split(input, chunk_sizes(meta(input).sizes, chunks, dim), dim);
 }
 
-Geometries tensor_split(const Arg& input, int64_t sections, int64_t dim) {
-  return split(input, section_sizes(meta(input).sizes, sections, dim), dim);
+Geometries tensor_split(const Arg& input, SymInt sections, int64_t dim) {
+  const Sizes lengths = section_sizes(meta(input).sizes, sections, dim);
+  const int64_t d = wrap_dim(dim, meta(input).dim());
+  const SymInt size = meta(input).sizes[at(d)], length = size / sections, longer = size - length * sections;
+  Geometries result;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    const auto before = static_cast<int64_t>(i);
+    result.push_back(pieces(input, d, length * before + smaller(longer, before), lengths[i]));
+  }
+  return result;
 }
 
 Geometries unbind(const Arg& input, int64_t dim) {

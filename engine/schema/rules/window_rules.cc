@@ -13,21 +13,21 @@ const Sizes& sizes_of(const Arg& tensor) { return tensor.tensor->sizes; }
 
 // The window positions along one dimension. All values except the input's size are below kLimit.
 struct Window {
-  int64_t kernel, stride = 1, padding = 0, dilation = 1;
+  SymInt kernel, stride = 1, padding = 0, dilation = 1;
 
-  int64_t extent() const { return dilation * (kernel - 1) + 1; }
-  int64_t output_size(int64_t size, bool ceil_mode = false) const {
+  SymInt extent() const { return dilation * (kernel - 1) + 1; }
+  SymInt output_size(SymInt size, bool ceil_mode = false) const {
     // Rounds down, also below 0, because with ceil_mode a window may be larger than the padded input.
-    int64_t span = checked_add(checked_add(size, 2 * padding) - extent(), ceil_mode ? stride - 1 : 0);
-    int64_t n = (span >= 0 ? span / stride : -((stride - 1 - span) / stride)) + 1;
+    SymInt span = checked_add(checked_add(size, 2 * padding) - extent(), ceil_mode ? stride - 1 : SymInt(0));
+    SymInt n = (span >= 0 ? span / stride : -((stride - 1 - span) / stride)) + 1;
     // A window must start inside the input or its left padding.
     return ceil_mode && (n - 1) * stride >= size + padding ? n - 1 : n;
   }
 };
 
-constexpr int64_t kLimit = int64_t{1} << 28;
+constexpr SymInt kLimit = int64_t{1} << 28;
 
-void check_list(SizesView list, size_t n, int64_t min, std::string_view what) {
+void check_list(SizesView list, size_t n, SymInt min, std::string_view what) {
   check(list.size() == n, "expected ", what, " to be a single integer value or a list of ", n, " values, but got ",
         list);
   for (int64_t v : list) {
@@ -35,7 +35,7 @@ void check_list(SizesView list, size_t n, int64_t min, std::string_view what) {
   }
 }
 
-void check_windows(size_t space, SizesView stride, SizesView padding, SizesView dilation, int64_t groups) {
+void check_windows(size_t space, SizesView stride, SizesView padding, SizesView dilation, SymInt groups) {
   check_list(stride, space, 1, "stride");
   check_list(padding, space, 0, "padding");
   check_list(dilation, space, 1, "dilation");
@@ -43,12 +43,12 @@ void check_windows(size_t space, SizesView stride, SizesView padding, SizesView 
 }
 
 Sizes convolved(SizesView x, SizesView w, const Arg& bias, SizesView stride, SizesView padding, SizesView dilation,
-                int64_t groups) {
+                SymInt groups) {
   const size_t space = w.size() - 2;
   check_windows(space, stride, padding, dilation, groups);
   check(w[0] % groups == 0 && w[0] >= groups, "Given groups=", groups, ", expected weight to be at least ", groups,
         " at dimension 0 and divisible by it, but got weight of size ", w, " instead");
-  const int64_t channels = checked_mul(w[1], groups);
+  const SymInt channels = checked_mul(w[1], groups);
   check(x[1] == channels, "Given groups=", groups, ", weight of size ", w, ", expected input", x, " to have ", channels,
         " channels, but got ", x[1], " channels instead");
   check(bias.is_none() || (sizes_of(bias).size() == 1 && sizes_of(bias)[0] == w[0]), "Given weight of size ", w,
@@ -58,7 +58,7 @@ Sizes convolved(SizesView x, SizesView w, const Arg& bias, SizesView stride, Siz
   for (size_t i = 0; i < space; ++i) {
     const Window window{w[2 + i], stride[i], padding[i], dilation[i]};
     check(w[2 + i] > 0 && w[2 + i] < kLimit, "expected a non-empty kernel, got weight of size ", w);
-    const int64_t padded = checked_add(x[2 + i], 2 * padding[i]);
+    const SymInt padded = checked_add(x[2 + i], 2 * padding[i]);
     check(window.extent() <= padded, "Calculated padded input size per channel: ", padded,
           ". Kernel size: ", window.extent(), ". Kernel size can't be greater than actual input size");
     result.push_back(window.output_size(x[2 + i]));
@@ -91,18 +91,18 @@ Sizes as_given(const Arg& input, Sizes result) {
 }  // namespace
 
 Sizes convolution(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
-                  SizesView dilation, int64_t groups) {
+                  SizesView dilation, SymInt groups) {
   check_batched(sizes_of(input), sizes_of(weight));
   return convolved(sizes_of(input), sizes_of(weight), bias, stride, padding, dilation, groups);
 }
 
 Sizes int8_convolution(const Arg& input, const Arg& weight, SizesView stride, SizesView padding, SizesView dilation,
-                       int64_t groups) {
+                       SymInt groups) {
   return convolution(input, weight, Arg(), stride, padding, dilation, groups);
 }
 
 Sizes convolution_input(const Arg& grad, const Arg& weight, SizesView size, SizesView stride, SizesView padding,
-                        SizesView dilation, int64_t groups) {
+                        SizesView dilation, SymInt groups) {
   check_batched(size, sizes_of(weight));
   Sizes expected = convolved(sizes(size), sizes_of(weight), Arg(), stride, padding, dilation, groups);
   check(sizes_of(grad) == expected, "Expected a gradient of size ", expected, ", got ", sizes_of(grad));
@@ -110,7 +110,7 @@ Sizes convolution_input(const Arg& grad, const Arg& weight, SizesView size, Size
 }
 
 Sizes convolution_weight(const Arg& grad, const Arg& input, SizesView size, SizesView stride, SizesView padding,
-                         SizesView dilation, int64_t groups) {
+                         SizesView dilation, SymInt groups) {
   check_batched(sizes_of(input), size);
   Sizes expected = convolved(sizes_of(input), sizes(size), Arg(), stride, padding, dilation, groups);
   check(sizes_of(grad) == expected, "Expected a gradient of size ", expected, ", got ", sizes_of(grad));
@@ -118,7 +118,7 @@ Sizes convolution_weight(const Arg& grad, const Arg& input, SizesView size, Size
 }
 
 Sizes fused_convolution(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
-                        SizesView dilation, int64_t groups, const Arg& running_mean, const Arg& running_var,
+                        SizesView dilation, SymInt groups, const Arg& running_mean, const Arg& running_var,
                         const Arg& norm_weight, const Arg& norm_bias, const Arg& added, std::string_view activation) {
   Sizes result = convolution(input, weight, bias, stride, padding, dilation, groups);
   check(running_mean.is_none() == running_var.is_none(),
@@ -143,25 +143,25 @@ Sizes fused_convolution(const Arg& input, const Arg& weight, const Arg& bias, Si
 }
 
 Sizes conv(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
-           SizesView dilation, int64_t groups, int64_t space) {
+           SizesView dilation, SymInt groups, int64_t space) {
   Sizes x = batched(input, weight, space, "conv");
   return as_given(input, convolved(x, sizes_of(weight), bias, stride, padding, dilation, groups));
 }
 
-Sizes conv_tbc(const Arg& input, const Arg& weight, const Arg& bias, int64_t pad) {
+Sizes conv_tbc(const Arg& input, const Arg& weight, const Arg& bias, SymInt pad) {
   const Sizes &x = sizes_of(input), &w = sizes_of(weight), &b = sizes_of(bias);
   check(x.size() == 3, "Input must have 3 dims: time, batch, in_channel, got size ", x);
   check(w.size() == 3, "Weight tensor must have 3 dims: kernel_width, in_channels, out_channels, got size ", w);
   check(b.size() == 1, "Bias must be 1-D, got size ", b);
   check(x[2] == w[1], "Input dim 2 (input channels) is not == dim 1 in the weight tensor, got sizes ", x, " and ", w);
   check(b[0] == w[2], "Bias size must equal dim 2 in the weight tensor (output channels), got sizes ", b, " and ", w);
-  const int64_t one = 1;
+  const SymInt one = 1;
   const Sizes by_channel = convolved({x[1], x[2], x[0]}, {w[2], w[1], w[0]}, bias, {&one, 1}, {&pad, 1}, {&one, 1}, 1);
   return {by_channel[2], by_channel[0], by_channel[1]};
 }
 
 Sizes conv_transpose(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
-                     SizesView output_padding, int64_t groups, SizesView dilation, int64_t space) {
+                     SizesView output_padding, SymInt groups, SizesView dilation, int64_t space) {
   Sizes x = batched(input, weight, space, "conv_transpose");
   const Sizes& w = sizes_of(weight);
   const size_t n = static_cast<size_t>(space);
@@ -171,7 +171,7 @@ Sizes conv_transpose(const Arg& input, const Arg& weight, const Arg& bias, Sizes
         " channels, but got ", x[1], " channels instead");
   check(w[0] % groups == 0 && w[0] >= groups, "Given groups=", groups,
         ", expected weight to be divisible by it at dimension 0, but got weight of size ", w, " instead");
-  const int64_t channels = checked_mul(w[1], groups);
+  const SymInt channels = checked_mul(w[1], groups);
   check(bias.is_none() || (sizes_of(bias).size() == 1 && sizes_of(bias)[0] == channels),
         "Given transposed=1, weight of size ", w, ", expected bias to be 1-dimensional with ", channels,
         " elements, but got bias of size ", bias.is_none() ? SizesView() : SizesView(sizes_of(bias)), " instead");
@@ -182,7 +182,7 @@ Sizes conv_transpose(const Arg& input, const Arg& weight, const Arg& bias, Sizes
           " stride: ", stride, " dilation: ", dilation);
     check(w[2 + i] < kLimit && x[2 + i] < kLimit, "expected sizes below 2^28, got input", x, " and weight", w);
     const Window window{w[2 + i], stride[i], padding[i], dilation[i]};
-    int64_t size = (x[2 + i] - 1) * stride[i] - 2 * padding[i] + window.extent() + output_padding[i];
+    SymInt size = (x[2 + i] - 1) * stride[i] - 2 * padding[i] + window.extent() + output_padding[i];
     check(size > 0, "Given input size per channel: ", SizesView(x).subspan(2),
           ". Calculated output size per channel is too small: ", size);
     result.push_back(size);
@@ -213,9 +213,10 @@ Sizes pooled(SizesView x, SizesView kernel, Dims stride, SizesView padding, Size
     check(padding[i] <= window.extent() / 2,
           "pad should be at most half of effective kernel size, but got pad=", padding[i], ", kernel_size=", kernel[i],
           " and dilation=", dilation[i]);
-    check(padding[i] <= kernel[i] / 2, "pad should be smaller than or equal to half of kernel size, but got pad=",
-          padding[i], " and kernel_size=", kernel[i]);
-    int64_t& size = result[result.size() - space + i];
+    check(padding[i] <= kernel[i] / 2,
+          "pad should be smaller than or equal to half of kernel size, but got pad=", padding[i],
+          " and kernel_size=", kernel[i]);
+    SymInt& size = result[result.size() - space + i];
     size = window.output_size(size, ceil_mode);
     check(size > 0, "Given input size: ", x, ". Calculated output size is too small: ", result);
   }
@@ -265,7 +266,7 @@ Sizes max_pool2d_backward(const Arg& grad, const Arg& indices, SizesView size) {
 }
 
 Sizes avg_pool2d(const Arg& input, SizesView kernel, Dims stride, SizesView padding, bool ceil_mode,
-                 std::optional<int64_t> divisor_override) {
+                 std::optional<SymInt> divisor_override) {
   check(!divisor_override || *divisor_override != 0, "divisor must be not zero");
   return max_pool2d(input, kernel, stride, padding, Sizes{1, 1}, ceil_mode);
 }
@@ -317,7 +318,7 @@ Sizes col2im(const Arg& input, SizesView size, SizesView kernel, SizesView dilat
   check_list(size, 2, 1, "output_size");
   check_list(kernel, 2, 1, "kernel_size");
   const Sizes counts = window_counts(size, kernel, dilation, padding, stride);
-  const int64_t columns = x[x.size() - 2], kernel_numel = kernel[0] * kernel[1];
+  const SymInt columns = x[x.size() - 2], kernel_numel = kernel[0] * kernel[1];
   check(columns % kernel_numel == 0,
         "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got ",
         "input.size(1)=", columns, " and kernel_size=", kernel, ".");
