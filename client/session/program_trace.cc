@@ -76,7 +76,6 @@ ProgramTrace::ProgramTrace(Ref<Session> session, absl::Span<const Tensor> exampl
       records_sizes_(options.records_sizes) {
   check(!records_sizes_ || (only_metadata_ && examples.empty()),
         "[trace] sizes are recorded by a trace of metadata, to which inputs are added");
-  if (records_sizes_) sizes_.begin_lazily();
   check(current_trace == nullptr, "[trace] this thread is tracing a Program already");
   for (const Tensor& example : examples) {
     check(example->session.get() == session_.get(),

@@ -1,11 +1,12 @@
 #include "client/session/traced_sizes.h"
 
 #include <algorithm>
-#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "engine/schema/error.h"
+#include "engine/schema/op_ids.h"
 #include "engine/schema/sized_program.h"
+#include "engine/schema/symbolic_infer.h"
 
 namespace tt::client {
 namespace {
@@ -18,8 +19,6 @@ constexpr uint64_t kMark = uint64_t{0x53697a65} << 32;
 constexpr uint64_t kUpper = ~uint64_t{0} << 32;
 constexpr int kPatternBits = 12;
 constexpr uint64_t kPattern = 0x5a5;
-// Sizes beyond those of so many probes are constants.
-constexpr size_t kMaxProbes = 32;
 constexpr size_t kMaxMarks = size_t{1} << (32 - kPatternBits);
 
 bool is_marked(int64_t number) { return (static_cast<uint64_t>(number) & kUpper) == kMark; }
@@ -31,6 +30,22 @@ bool holds(Relation relation, int64_t a, int64_t b) {
     case Relation::kLessEqual: return a <= b;
   }
   return false;
+}
+
+Sizes symbolic_strides(SizesView sizes) {
+  Sizes strides(sizes.size());
+  int64_t step = 1;
+  for (size_t dim = sizes.size(); dim-- > 0;) {
+    strides[dim] = step;
+    step = symbolic::multiply(step, symbolic::maximum(sizes[dim], 1));
+  }
+  return strides;
+}
+
+void infer_symbols(const Op& op, Args args, bool grad_enabled, Inference* inferred) {
+  if (op.id != op_id::kBackward) return infer_symbolic(op, args, grad_enabled, inferred);
+  infer_in_program(op, args, grad_enabled, inferred);  // gradients of the captures' sizes
+  for (TensorMeta& gradient : inferred->outputs) gradient.strides = symbolic_strides(gradient.sizes);
 }
 
 }  // namespace
@@ -49,77 +64,38 @@ RequirementValues evaluate_requirement(const SizeRequirement& requirement, const
   return {left, right, holds(requirement.relation, left, right) == requirement.expected};
 }
 
-void TracedSizes::add_inputs(absl::Span<const TensorMeta* const> inputs,
-                             absl::FunctionRef<bool(size_t, size_t)> is_static) {
-  std::map<int64_t, Dims> by_size;  // equal sizes are likely to be one size of the function, such as that of a batch
-  for (size_t input = 0; input < inputs.size(); ++input) {
-    const Sizes& sizes = inputs[input]->sizes;
-    ranks_.emplace_back(input + 1, sizes.size());
-    for (size_t dim = 0; dim < sizes.size(); ++dim) {
-      if (has_expressions_ && sizes[dim] > 1 && !is_static(input, dim)) by_size[sizes[dim]].emplace_back(input, dim);
-    }
+void TracedSizes::make_symbols(TensorMeta* meta, absl::FunctionRef<bool(size_t)> is_variable) {
+  const symbolic::Scope scope(*facts_);
+  bool has_symbols = false;
+  for (size_t dim = 0; dim < meta->sizes.size(); ++dim) {
+    const int64_t size = meta->sizes[dim];
+    if (size <= 1 || !is_variable(dim)) continue;
+    meta->sizes[dim] = symbolic::number_of(*facts_, facts_->symbol({2, INT64_MAX}, size));
+    has_symbols = true;
   }
-  for (const auto& [size, dims] : by_size) add_probes(inputs, dims);
-  for (const auto& [size, dims] : by_size) {
-    if (dims.size() == 1) continue;
-    for (const auto& dim : dims) add_probes(inputs, {dim});
-  }
+  if (has_symbols) meta->strides = symbolic_strides(meta->sizes);
 }
 
-void TracedSizes::add_probes(absl::Span<const TensorMeta* const> inputs, const Dims& dims) {
-  if (probes_.size() >= kMaxProbes) return;
-  for (int64_t (*const other_size)(int64_t) :
-       {+[](int64_t n) { return 2 * n + 3; }, +[](int64_t n) { return n - 1; }}) {
-    ProgramTypes& probe = probes_.emplace_back(Probe{ProgramTypes(inputs)}).types;
-    for (const auto& [input, dim] : dims) {
-      TensorMeta other = probe.of(input + 1);
-      other.sizes[dim] = other_size(inputs[input]->sizes[dim]);
-      other.strides = contiguous_strides(other.sizes);
-      probe.set(input + 1, std::move(other));
-    }
+void TracedSizes::add_inputs(absl::Span<const TensorMeta* const> inputs,
+                             absl::FunctionRef<bool(size_t, size_t)> is_static) {
+  for (size_t input = 0; input < inputs.size(); ++input) {
+    TensorMeta meta = *inputs[input];
+    ranks_.emplace_back(input + 1, meta.sizes.size());
+    make_symbols(&meta, [&](size_t dim) { return has_expressions_ && !is_static(input, dim); });
+    types_.set(input + 1, std::move(meta));
   }
 }
 
 void TracedSizes::add_captured(Slot name, const TensorMeta& meta) {
   ranks_.emplace_back(name, meta.sizes.size());
-  for (Probe& probe : probes_) probe.types.set(name, meta);
-  if (base_) base_->set(name, meta);
+  types_.set(name, meta);
 }
 
 void TracedSizes::add_input(Slot name, const TensorMeta& meta, absl::Span<const size_t> dims) {
   ranks_.emplace_back(name, meta.sizes.size());
-  for (Probe& probe : probes_) {
-    TensorMeta other = meta;
-    for (size_t dim : dims) {
-      if (probe.from != 0 && meta.sizes[dim] == probe.from) other.sizes[dim] = probe.to;
-    }
-    if (other.sizes != meta.sizes) other.strides = contiguous_strides(other.sizes);
-    probe.types.set(name, std::move(other));
-  }
-  std::map<int64_t, std::vector<size_t>> by_size;
-  for (size_t dim : dims) {
-    is_variable_.emplace(name, dim);
-    by_size[meta.sizes[dim]].push_back(dim);
-  }
-  for (const auto& [size, same] : by_size) {
-    size_t& count = variables_[size];
-    if (count == 0) add_lazy_probes(name, meta, same, /*is_group=*/true);
-    count += same.size();
-    for (size_t i = 0; i < same.size() && count > 1; ++i) add_lazy_probes(name, meta, {same[i]}, /*is_group=*/false);
-  }
-  base_->set(name, meta);
-}
-
-void TracedSizes::add_lazy_probes(Slot name, const TensorMeta& meta, const std::vector<size_t>& dims, bool is_group) {
-  const int64_t size = meta.sizes[dims[0]];
-  for (int64_t to : {2 * size + 3, size - 1}) {
-    if (probes_.size() >= kMaxProbes) return;
-    Probe& probe = probes_.emplace_back(Probe{*base_, is_group ? size : 0, to});
-    TensorMeta other = meta;
-    for (size_t dim : dims) other.sizes[dim] = to;
-    other.strides = contiguous_strides(other.sizes);
-    probe.types.set(name, std::move(other));
-  }
+  TensorMeta sized = meta;
+  make_symbols(&sized, [&](size_t dim) { return std::find(dims.begin(), dims.end(), dim) != dims.end(); });
+  types_.set(name, std::move(sized));
 }
 
 void TracedSizes::add_call(const Program& program, absl::Span<const TensorMeta* const> results) {
@@ -132,33 +108,28 @@ void TracedSizes::add_call(const Program& program, absl::Span<const TensorMeta* 
   size_t count = 0;
   while (count < sizes.size() && sizes[sizes.size() - count - 1].instruction == index) ++count;
   sizes.remove_prefix(sizes.size() - count);
-  for (size_t i = 0; base_ && i < results.size(); ++i) base_->set(instruction.results[i], *results[i]);
-  const auto rejects = [&](Probe& probe) {
-    try {
-      ProgramMemory memory;
-      Instruction other = instruction;
-      set_sizes(sizes, probe.types, memory, &other);
-      probe.types.add(other, /*grad_enabled=*/false);
-      return false;
-    } catch (const Error&) {
-      return true;
-    }
-  };
-  probes_.erase(std::remove_if(probes_.begin(), probes_.end(), rejects), probes_.end());
+  try {
+    const symbolic::Scope scope(*facts_);
+    ProgramMemory memory;
+    Instruction symbolic = instruction;
+    set_sizes(sizes, types_, memory, &symbolic);
+    types_.add(symbolic, /*grad_enabled=*/false, infer_symbols);
+  } catch (const std::exception&) {  // the sizes of these results are constants of the trace
+    for (size_t i = 0; i < results.size(); ++i) types_.set(instruction.results[i], *results[i]);
+  }
 }
 
-bool TracedSizes::depends(Slot name, size_t dim, int64_t size) const {
-  if (is_variable_.contains(std::pair(name, dim))) return true;
-  return std::any_of(probes_.begin(), probes_.end(), [&](const Probe& probe) {
-    if (!probe.types.contains(name)) return false;
-    const Sizes& sizes = probe.types.of(name).sizes;
-    return dim < sizes.size() && sizes[dim] != size;
-  });
+bool TracedSizes::depends(Slot name, size_t dim) {
+  if (!types_.contains(name)) return false;
+  const int64_t number = types_.of(name).sizes[dim];
+  if (!symbolic::is_expression(number)) return false;
+  const symbolic::Expression size = facts_->simplified(symbolic::expression_of(*facts_, number));
+  return !facts_->expressions().range(size).is_constant();
 }
 
 TracedNumber TracedSizes::size_of(Slot name, const TensorMeta& meta, size_t dim, size_t instruction, Where where) {
   const int64_t size = meta.sizes[dim];
-  if (!depends(name, dim, size)) {
+  if (!depends(name, dim)) {
     require_value({SizeTerm::Kind::kSize, static_cast<int64_t>(dim), name}, size, instruction, where);
     return {size};
   }

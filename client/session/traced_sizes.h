@@ -7,7 +7,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +19,7 @@
 #include "engine/schema/program.h"
 #include "engine/schema/program_types.h"
 #include "engine/schema/size_expression.h"
+#include "engine/symbolic/facts.h"
 
 namespace tt::client {
 
@@ -60,9 +61,7 @@ class TracedSizes {
   // ones decide which dimensions are broadcast. Call once, first.
   void add_inputs(absl::Span<const TensorMeta* const> inputs,
                   absl::FunctionRef<bool(size_t input, size_t dim)> is_static);
-  // Instead of add_inputs(), also between calls: an input of which the sizes `dims` are variables. Call begin_lazily()
-  // first. Equal sizes are likely to be one size of the function.
-  void begin_lazily() { base_.emplace(absl::Span<const TensorMeta* const>()); }
+  // Instead of add_inputs(), also between calls: an input of which the sizes `dims` are variables.
   void add_input(Slot name, const TensorMeta& meta, absl::Span<const size_t> dims);
   void add_captured(Slot name, const TensorMeta& meta);
   // Follows a call of the trace. `program` ends with its instruction and its sizes().
@@ -98,25 +97,18 @@ class TracedSizes {
   const std::vector<std::pair<Slot, size_t>>& ranks() const { return ranks_; }
 
  private:
-  // The types of all values if some sizes of the inputs differ, which show the sizes that depend on these. A probe ends
-  // at a call that rejects its sizes.
-  using Dims = std::vector<std::pair<size_t, size_t>>;  // of inputs
-  void add_probes(absl::Span<const TensorMeta* const> inputs, const Dims& dims);
-  // Two probes in which `dims` of a new input differ. Later inputs of a group change their sizes with them.
-  void add_lazy_probes(Slot name, const TensorMeta& meta, const std::vector<size_t>& dims, bool is_group);
-  bool depends(Slot name, size_t dim, int64_t size) const;
+  bool depends(Slot name, size_t dim);
+  // Puts symbols in the place of sizes.
+  void make_symbols(TensorMeta* meta, absl::FunctionRef<bool(size_t dim)> is_variable);
   void add_requirement(SizeRequirement requirement, Where where);
   std::vector<SizeTerm> terms_of(const TracedNumber& number) const;
 
   const bool has_expressions_;
-  struct Probe {
-    ProgramTypes types;
-    int64_t from = 0, to = 0;  // of a group: all variable sizes `from` are `to`
-  };
-  std::vector<Probe> probes_;
-  std::optional<ProgramTypes> base_;                          // the types for the example, if inputs are added later
-  absl::flat_hash_map<int64_t, size_t> variables_;            // the number of variable sizes by value
-  absl::flat_hash_set<std::pair<Slot, size_t>> is_variable_;  // sizes of inputs that were added later
+  // The types of all values, in which variable sizes are symbols: they show the sizes that depend on these. What rules
+  // assume of the symbols is not required of runs, whose sizes are inferred again: a size that is constant only under
+  // an assumption is required when the function reads it.
+  std::unique_ptr<symbolic::Facts> facts_ = std::make_unique<symbolic::Facts>();
+  ProgramTypes types_{absl::Span<const TensorMeta* const>()};
   std::vector<std::vector<SizeTerm>> expressions_;
   std::vector<int64_t> values_;  // of the expressions, for the example
   absl::flat_hash_map<std::pair<Slot, size_t>, int32_t> by_size_;
