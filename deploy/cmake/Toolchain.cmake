@@ -50,6 +50,11 @@ set(TT_COMMON_HEADERS
     <absl/container/flat_hash_map.h> <absl/container/flat_hash_set.h> <absl/container/inlined_vector.h>
     <absl/strings/str_cat.h> <absl/strings/str_join.h> <absl/synchronization/mutex.h> <absl/types/span.h>)
 
+# Compiles each function into a section of its own, so that the wheel's module contains only those that it calls.
+function(tt_sections target)
+  target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections)
+endfunction()
+
 # Precompiles the common headers and those given for a target. `tt_precompile(target REUSE_FROM other)` uses those of a
 # target that is compiled with the same options and definitions.
 function(tt_precompile target)
