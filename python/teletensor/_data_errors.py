@@ -28,9 +28,6 @@ def _has_other_byte_order(value: Any) -> bool:
 
 
 def _replacement(data: Any, infers_dtype: bool, error: Exception) -> Exception | None:
-    if isinstance(error, RuntimeError):
-        is_overflow = str(error).startswith("Overflow when unpacking long")
-        return ValueError(str(error).replace("unpacking long", "unpacking long long")) if is_overflow else None
     if isinstance(data, (str, bytes)):
         return TypeError(f"new(): invalid data type '{type(data).__name__}'")
     leaves = list(itertools.islice(_leaves(data), _MOST_LEAVES))

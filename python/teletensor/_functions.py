@@ -49,7 +49,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, pin_me
         return made.requires_grad_() if requires_grad else made
     try:
         return _C.tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
-    except (TypeError, ValueError, RuntimeError) as error:
+    except (TypeError, ValueError) as error:
         from . import _data_errors
 
         raise _data_errors.replaced(data, dtype is None, error) from error.__cause__
@@ -58,7 +58,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, pin_me
 def _converted(data, dtype=None, device=None) -> Tensor:
     try:
         return _C.tensor(data, dtype=dtype, device=device)
-    except (TypeError, ValueError, RuntimeError) as error:
+    except (TypeError, ValueError) as error:
         from . import _data_errors
 
         raise _data_errors.replaced(data, dtype is None, error) from error.__cause__

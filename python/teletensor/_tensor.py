@@ -384,7 +384,7 @@ def new_tensor(self: Tensor, data, *, dtype=None, device=None, requires_grad: bo
     device = self.device if device is None else device
     try:
         return _C.tensor(data, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
-    except (TypeError, ValueError, RuntimeError) as error:
+    except (TypeError, ValueError) as error:
         from . import _data_errors
 
         raise _data_errors.replaced(data, False, error) from error.__cause__

@@ -63,7 +63,7 @@ class TensorType(type):
         elif args and not isinstance(args[0], int):
             try:
                 return _C.tensor(args[0], dtype=cls.dtype, device=target)
-            except (TypeError, ValueError, RuntimeError) as error:
+            except (TypeError, ValueError) as error:
                 from . import _data_errors
 
                 raise _data_errors.replaced(args[0], False, error) from error.__cause__

@@ -112,16 +112,29 @@ client::Tensor from_buffer(PyObject* data, std::optional<DType> dtype, Device de
   return cast(upload(session, bytes, *own, sizes, device), dtype);
 }
 
+// What a Python int exceeds; a type exceeds those before it.
+enum class Beyond : uint8_t { kNothing, kInt64, kUInt64, kDouble };
+
 // The flattened entries of nested sequences, and the properties that determine the tensor's dtype.
 struct FlattenedData {
   Sizes sizes;
   std::vector<Scalar> values;
   Category category = Category::kBool;  // category of all entries
   Category plain = Category::kBool;     // category of the Python numbers among the entries
-  bool is_beyond_int = false;           // some entry exceeds int64: only uint64 and floating types can hold it
+  Beyond beyond = Beyond::kNothing;     // what some entry exceeds
   std::optional<DType> typed;           // promoted from the entries that have a dtype: tensors, arrays, NumPy's numbers
   bool is_plain = false;                // some entry is a Python number
 
+  // The value of a Python int beyond int64, rounded if it exceeds uint64, too.
+  Scalar beyond_int64(PyObject* o) {
+    const unsigned long long v = PyLong_AsUnsignedLongLong(o);
+    if (!PyErr_Occurred()) return beyond = std::max(beyond, Beyond::kInt64), Scalar::of_unsigned(v);
+    PyErr_Clear();
+    const double rounded = PyLong_AsDouble(o);
+    beyond = std::max(beyond, PyErr_Occurred() ? Beyond::kDouble : Beyond::kUInt64);
+    PyErr_Clear();
+    return Scalar(rounded);
+  }
   void add_type(std::optional<DType> dtype) {
     if (dtype) typed = typed ? promote(*typed, *dtype) : *dtype;
   }
@@ -146,7 +159,7 @@ std::optional<DType> entry_dtype(PyObject* o) {
 
 void add_leaf(PyObject* o, FlattenedData* flat, bool in_array) {
   Scalar value;
-  bool plain = !in_array;
+  bool plain = !in_array, is_int = false;
   o = decided(o);
   if (PyBool_Check(o)) {
     value = Scalar(o == Py_True);
@@ -155,9 +168,8 @@ void add_leaf(PyObject* o, FlattenedData* flat, bool in_array) {
     int overflow = 0;
     long long v = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
     if (v == -1 && !overflow && PyErr_Occurred()) throw PythonErrorSet();
-    check(overflow >= 0, "Overflow when unpacking long, got a number beyond 64 bits");
-    value = overflow ? Scalar::of_unsigned(int_above_int64(index.get())) : Scalar(int64_t{v});
-    flat->is_beyond_int |= overflow != 0;
+    value = overflow ? flat->beyond_int64(index.get()) : Scalar(int64_t{v});
+    is_int = true;
   } else if (is_tensor(o)) {
     check(ErrorKind::kValue, handle_of(o)->numel() == 1, "only one element tensors can be converted to Python scalars");
     value = tensor_number(o);
@@ -176,9 +188,10 @@ void add_leaf(PyObject* o, FlattenedData* flat, bool in_array) {
     flat->add_type(dtype);
     plain = !dtype;
   }
-  if (plain) flat->plain = std::max(flat->plain, value.category());
+  const Category category = is_int ? Category::kInteger : value.category();
+  if (plain) flat->plain = std::max(flat->plain, category);
   flat->is_plain |= plain;
-  flat->category = std::max(flat->category, value.category());
+  flat->category = std::max(flat->category, category);
   flat->values.push_back(value);
 }
 
@@ -283,6 +296,16 @@ std::string pack_as(DType t, const std::vector<Scalar>& values) {
   return bytes;
 }
 
+// Raises PyTorch's errors for ints that the dtype does not hold.
+void check_holds(DType dtype, Beyond beyond) {
+  if (category(dtype) == Category::kInteger && dtype != DType::kUInt64) fail_beyond_64_bits();
+  const bool fits = is_integral(dtype) ? dtype == DType::kBool || beyond < Beyond::kUInt64 : beyond < Beyond::kDouble;
+  if (fits) return;
+  PyErr_SetString(PyExc_OverflowError,
+                  is_integral(dtype) ? "int too big to convert" : "int too large to convert to float");
+  throw PythonErrorSet();
+}
+
 }  // namespace
 
 std::optional<DType> buffer_dtype(PyObject* o) {
@@ -315,8 +338,7 @@ client::Tensor tensor_from(PyObject* data, std::optional<DType> dtype, Device de
                         : flat.is_plain ? promote(*flat.typed, plain)
                                         : *flat.typed;
   DType result = dtype.value_or(natural);
-  check(!flat.is_beyond_int || result == DType::kUInt64 || !is_integral(result),
-        "Overflow when unpacking long, got a number larger than int64's maximum");
+  if (flat.beyond > Beyond::kNothing) check_holds(result, flat.beyond);
   check(ErrorKind::kType, flat.category != Category::kComplex || is_complex(result) || flat.typed,
         "must be real number, not complex");
   return upload(session, pack_as(result, flat.values), result, flat.sizes, device);

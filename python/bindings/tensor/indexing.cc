@@ -165,9 +165,7 @@ class Indexer {
     } else if (is_symbolic(item)) {
       view(op_id::kSelect, {Arg(dim_), Arg(marked_int(item))});
     } else {
-      Py_ssize_t i = PyNumber_AsSsize_t(Owned(peeked(item)).get(), PyExc_IndexError);
-      if (i == -1 && PyErr_Occurred()) throw PythonErrorSet();
-      select(i);
+      select(int_from(Owned(peeked(item)).get()));
     }
   }
 
@@ -280,6 +278,7 @@ std::vector<const TensorMeta*> entries(const Indexed& indexed) {
 
 client::Tensor value_tensor(PyObject* value, const client::Tensor& view) {
   if (is_tensor(value)) return handle_of(value);
+  if (PyLong_CheckExact(value) && view->dtype != DType::kUInt64) int_from(value);  // refuses those beyond 64 bits
   return tensor_from(value, view->dtype, view->device, *view->session);
 }
 

@@ -123,7 +123,9 @@ class Binder {
           if (!PyIndex_Check(item) || is_bool(item) || is_foreign(item)) {
             return refuse(type_error(op_.params[param], item));
           }
-          list.push_back(argument_int(item));
+          if (!unpack(
+                  op_.params[param], [&] { return list.push_back(argument_int(item)), true; }, &list))
+            return false;
         }
         out_->args[param] = Arg(absl::Span<const int64_t>(list));
         filled_[param] = true;
@@ -266,7 +268,7 @@ class Binder {
       if (p.type == ParamType::kInts && p.has_default && p.default_value.size == 0) return arg = p.default_value, true;
       return refuse(type_error(p, value));
     }
-    return set_plain(p, value, &arg) ? true : refuse(type_error(p, value));
+    return set_plain(p, value, &arg) || (why_->empty() && refuse(type_error(p, value)));
   }
 
   bool set_plain(const Param& p, PyObject* value, Arg* arg) {
@@ -277,12 +279,15 @@ class Binder {
       case ParamType::kScalar: return is_number_object(value) && number_from(value, arg);
       case ParamType::kFloat:
         if (is_symbolic(value)) return plain_number(value, arg) && (*arg = Arg(arg->to_double()), true);
+        if (PyLong_CheckExact(value)) return *arg = Arg(double_from(value)), true;
         return is_number_object(value) && number_from(value, arg) && arg->is_real_number() &&
                (*arg = Arg(arg->to_double()), true);
       case ParamType::kInt:
+        if (PyLong_CheckExact(value)) [[likely]]
+          return *arg = Arg(int_from(value)), true;
         return !PyFloat_Check(value) && !PyBool_Check(value) && is_number_object(value) && number_from(value, arg) &&
                arg->kind < Arg::Kind::kFloat &&
-               (*arg = Arg(arg->scalar().is_beyond_int() ? too_large() : arg->integer), true);
+               (*arg = Arg(arg->scalar().is_beyond_int() ? (fail_beyond_64_bits(), 0) : arg->integer), true);
       case ParamType::kBool:
         return (PyBool_Check(value) || ((PyLong_Check(value) || is_recorded_size(value)) && !strict_)) &&
                (*arg = Arg(is_true(value)), true);
@@ -301,8 +306,10 @@ class Binder {
     return outcome == 1;
   }
 
-  [[noreturn]] static int64_t too_large() {
-    fail(ErrorKind::kRuntime, "Overflow when unpacking long, got a number beyond 64 bits");
+  static double double_from(PyObject* value) {
+    const double v = PyLong_AsDouble(value);
+    if (v == -1 && PyErr_Occurred()) throw PythonErrorSet();
+    return v;
   }
 
   bool set_list(const Param& p, PyObject* value, Arg* arg) {
@@ -342,13 +349,26 @@ class Binder {
     } else if (p.list_size > 0 && is_tensor(value) && handle_of(value)->dim() == 0 &&
                category(handle_of(value)->dtype) == Category::kInteger) {
       list.assign(static_cast<size_t>(p.list_size), tensor_number(value).to_int());
-    } else if (!ints_from(value, &list, /*for_call=*/true)) {
+    } else if (!unpack(
+                   p, [&] { return ints_from(value, &list, /*for_call=*/true); }, &list)) {
       return false;
     } else if (p.list_size > 1 && list.size() == 1) {  // (3,) means 3x3, as in PyTorch
       list.resize(static_cast<size_t>(p.list_size), list[0]);
     }
     *arg = Arg(absl::Span<const int64_t>(list));
     return true;
+  }
+
+  // Calls the function, which appends ints to the list; refuses one beyond 64 bits.
+  template <typename Function>
+  bool unpack(const Param& p, Function&& append, absl::InlinedVector<int64_t, 6>* list) {
+    try {
+      return append();
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kValue) throw;
+      return refuse(text("argument '", p.name, "' failed to unpack the object at pos ", list->size() + 1,
+                         " with error \"", e.message(), "\""));
+    }
   }
 
   bool set_floats(const Param& p, PyObject* value, Arg* arg) {
@@ -393,13 +413,8 @@ class Binder {
 
 }  // namespace
 
-uint64_t int_above_int64(PyObject* o) {
-  const unsigned long long v = PyLong_AsUnsignedLongLong(o);
-  if (v == static_cast<unsigned long long>(-1) && PyErr_Occurred()) {
-    PyErr_Clear();
-    fail(ErrorKind::kRuntime, "Overflow when unpacking long, got a number beyond 64 bits");
-  }
-  return v;
+void fail_beyond_64_bits() {
+  fail(ErrorKind::kValue, "Overflow when unpacking long long, got a number beyond 64 bits");
 }
 
 Scalar tensor_number(PyObject* o) {
@@ -417,9 +432,10 @@ bool plain_number(PyObject* o, Arg* out) {
   if (PyLong_Check(o)) {
     int overflow = 0;
     long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
-    if (overflow > 0) return *out = Arg(Scalar::of_unsigned(int_above_int64(o))), true;
-    check(!overflow, "Overflow when unpacking long, got a number beyond 64 bits");
-    return *out = Arg(static_cast<int64_t>(v)), true;
+    if (!overflow) return *out = Arg(static_cast<int64_t>(v)), true;
+    const unsigned long long beyond = PyLong_AsUnsignedLongLong(o);
+    if (PyErr_Occurred()) throw PythonErrorSet();
+    return *out = Arg(Scalar::of_unsigned(beyond)), true;
   }
   if (PyComplex_Check(o)) {  // includes NumPy's complex128
     return *out = Arg(std::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o))), true;
@@ -482,13 +498,13 @@ int64_t int_from(PyObject* o) {
   int overflow = 0;
   if (PyLong_CheckExact(o)) [[likely]] {
     const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
-    check(!overflow, "Overflow when unpacking long, got a number beyond 64 bits");
+    if (overflow) fail_beyond_64_bits();
     return v;
   }
   Owned index(throw_if_null(PyNumber_Index(o)));
   const long long v = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
   if (v == -1 && !overflow && PyErr_Occurred()) throw PythonErrorSet();
-  check(!overflow, "Overflow when unpacking long, got a number beyond 64 bits");
+  if (overflow) fail_beyond_64_bits();
   return v;
 }
 

@@ -29,7 +29,8 @@ struct ParsedArgs {
   client::Session* overridable_session = nullptr;
   client::Session* any_session() const { return overridable_session ? overridable_session : session; }
 
-  // Storage of list arguments. Lists never move their elements, and allocate nothing while they are empty, unlike deques.
+  // Storage of list arguments. Lists never move their elements, and allocate nothing while they are empty, unlike
+  // deques.
   std::list<absl::InlinedVector<int64_t, 6>> ints;
   std::list<absl::InlinedVector<double, 4>> floats;
   std::list<std::vector<const TensorMeta*>> lists;
@@ -49,12 +50,13 @@ struct PythonCall {
 // called by a conversion fails.
 bool parse(const Op& op, const PythonCall& call, ParsedArgs* out, std::string* why, bool strict = false);
 
-// Converts a Python or NumPy number; returns false for other objects. Throws for integers beyond 64 bits.
+// Converts a Python or NumPy number; returns false for other objects. Throws PythonErrorSet (OverflowError) for
+// integers beyond 64 bits.
 bool plain_number(PyObject* o, Arg* out);
 // The value of a tensor of one element, read from the engine; of a wrapper subclass by its item().
 Scalar tensor_number(PyObject* o);
-// Returns the value of a Python int larger than int64's maximum. Throws Error (RuntimeError) if it exceeds 64 bits.
-uint64_t int_above_int64(PyObject* o);
+// Throws the Error (ValueError) for an integer where 64 bits with a sign are expected.
+[[noreturn]] void fail_beyond_64_bits();
 // Convert a Python object to a dtype or device; throw Error (TypeError).
 DType dtype_from(PyObject* o);
 Device device_from(PyObject* o);
@@ -69,7 +71,7 @@ int64_t argument_int(PyObject* o);
 // Like plain_number(), but also a recorded size, or the mark of a SymInt.
 bool argument_number(PyObject* o, Arg* out);
 // Converts an int or an object with __index__. Throws PythonErrorSet (TypeError) for other objects, Error
-// (RuntimeError) for values beyond 64 bits.
+// (ValueError) for values beyond 64 bits.
 int64_t int_from(PyObject* o);
 
 }  // namespace tt::python

@@ -70,6 +70,19 @@ REJECTED = [
     ("Generator().manual_seed(-(2**63) - 1)", ValueError, "Overflow when unpacking long long"),
     ("Generator().manual_seed(1.5)", RuntimeError, "manual_seed expected a long, but got float"),
     ("Generator().manual_seed(True)", RuntimeError, "manual_seed expected a long, but got bool"),
+    ("add(x, 2**64)", OverflowError, "int too big to convert"),
+    ("full((2,), 2**64)", OverflowError, "int too big to convert"),
+    ("Tensor.__lt__(x, -(2**63) - 1)", OverflowError, "can't convert negative int to unsigned"),
+    ("nn.functional.layer_norm(x, (3,), eps=10**400)", OverflowError, "int too large to convert to float"),
+    ("softmax(x, 2**64)", ValueError, "Overflow when unpacking long long"),
+    ("nn.functional.avg_pool2d(x[None], 2**63)", ValueError, "Overflow when unpacking long long"),
+    ("Tensor.__getitem__(x, 2**70)", ValueError, "Overflow when unpacking long long"),
+    ("Tensor.__setitem__(x, 0, 2**70)", ValueError, "Overflow when unpacking long long"),
+    ("zeros(2, 2**63)", TypeError, "argument 'size' .*failed to unpack the object at pos 2 with error \"Overflow"),
+    ("Tensor.sum(x, (0, 2**63))", TypeError, "argument 'dim' failed to unpack the object at pos 2 with error \"Overflow"),
+    ("tensor([10**400])", ValueError, "Overflow when unpacking long long"),
+    ("tensor([10**400], dtype=torch.float64)", OverflowError, "int too large to convert to float"),
+    ("tensor([2**64], dtype=torch.uint64)", OverflowError, "int too big to convert"),
 ]
 
 
