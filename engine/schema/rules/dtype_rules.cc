@@ -329,7 +329,7 @@ DType where(const Arg& condition, const Arg& input, const Arg& other) {
 DType isclose(const Arg& input, const Arg& other, double rtol, double atol) {
   check(rtol >= 0, "rtol must be greater than or equal to zero, but got ", rtol);
   check(atol >= 0, "atol must be greater than or equal to zero, but got ", atol);
-  const DType common = promote(input, other);
+  const DType common = require_equal({&input, &other});
   const bool whole = rtol == std::trunc(rtol) && atol == std::trunc(atol);
   return is_integral(common) && !whole ? DType::kFloat64 : common;
 }

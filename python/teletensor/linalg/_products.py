@@ -109,6 +109,12 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """The sums of products along dim, with the first factors conjugated."""
     if isinstance(dim, bool) or not is_int(dim):
         raise TypeError(f"linalg_vecdot(): argument 'dim' must be int, not {type(dim).__name__}")
+    if not (x.is_floating_point() or x.is_complex()):
+        raise NotImplementedError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {x.dtype}")
+    if x.dtype != y.dtype:
+        raise RuntimeError(
+            f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {x.dtype} and y of type {y.dtype} instead"
+        )
     return (x.conj() * y).sum(dim)
 
 

@@ -83,6 +83,11 @@ REJECTED = [
     ("tensor([10**400])", ValueError, "Overflow when unpacking long long"),
     ("tensor([10**400], dtype=torch.float64)", OverflowError, "int too large to convert to float"),
     ("tensor([2**64], dtype=torch.uint64)", OverflowError, "int too big to convert"),
+    ("linalg.vecdot(x, x.double())", RuntimeError, "Expected x and y to have the same dtype"),
+    ("cross(torch.ones(3), torch.ones(3).int())", RuntimeError, "have the same dtype"),
+    ("isclose(x, x.double())", RuntimeError, "have the same dtype"),
+    ("linalg.householder_product(x.mT, x[0, :2].double())", RuntimeError, "tau dtype torch.float64 does not match input dtype"),
+    ("linalg.vecdot(x.int(), x.int())", NotImplementedError, "Expected a floating point or complex tensor as input"),
 ]
 
 
