@@ -33,7 +33,7 @@ decltype(auto) with_linalg_element(DType dtype, F&& f) {
 
 // The reason that a decomposition failed, worded as in the PyTorch function that the user called.
 inline std::string decomposition_failure(std::string_view function, int64_t info) {
-  if (function == "linalg.inv") {
+  if (function == "linalg.inv" || function == "cholesky_inverse") {
     return absl::StrCat("The diagonal element ", info,
                         " is zero, the inversion could not be completed because the input matrix is singular.");
   }

@@ -194,8 +194,9 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
 
 
 def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
-    """The inverse of A, from its Cholesky factor."""
+    """The inverse of A, from its Cholesky factor; LinAlgError if there is a zero on the factor's diagonal."""
     results.require_square(L, "cholesky_inverse")
+    _factored(L.triu() if upper else L.mT.triu(), "cholesky_inverse")  # the LU of an upper triangle is the triangle
     return cholesky_solve(results.identity(L.shape[-1], L, L.shape[:-2]), L, upper)
 
 
@@ -215,6 +216,8 @@ def householder_product(A: Tensor, tau: Tensor) -> Tensor:
     m, n = A.shape[-2:]
     if m < n:
         raise RuntimeError("torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1]")
+    if tau.dtype != A.dtype:
+        raise RuntimeError(f"torch.linalg.householder_product: tau dtype {tau.dtype} does not match input dtype {A.dtype}")
     eye = results.eye(m, n, A)
     return _reflect(A, tau, eye.expand(*A.shape[:-2], m, n), forward=False)
 
