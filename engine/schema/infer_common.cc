@@ -84,6 +84,9 @@ void place(const Op& op, Args args, bool grad_enabled, Inference* out) {
   // gradient). The result's device alone therefore selects the backend: zeros_like(meta, device="cpu") runs on the CPU.
   const bool reads_values = !device || op.differentiable;
   out->backend = reads_values ? backend_of(placement.device(), out->device) : out->device.type;
+  if (out->backend == DeviceType::kMeta) [[unlikely]]
+    check(ErrorKind::kNotImplemented, out->device.type == DeviceType::kMeta,
+          "Cannot copy out of meta tensor; no data!");
   out->requires_grad = requires_grad && grad_enabled && op.differentiable;
 }
 

@@ -89,6 +89,7 @@ REJECTED = [
     ("linalg.householder_product(x.mT, x[0, :2].double())", RuntimeError, "tau dtype torch.float64 does not match input dtype"),
     ("linalg.vecdot(x.int(), x.int())", NotImplementedError, "Expected a floating point or complex tensor as input"),
     ("cholesky_inverse(torch.zeros(2, 2))", RuntimeError, "cholesky_inverse: The diagonal element 1 is zero"),
+    ("ones(1, device='meta').to('cpu')", NotImplementedError, "Cannot copy out of meta tensor; no data!"),
 ]
 
 
