@@ -60,13 +60,18 @@ Tensor scatter_masked(const Tensor& input, const Tensor& mask, const Tensor& sou
   // The n-th selected position reads the n-th element of `source`; positions that are not selected read the first.
   const Tensor order = ops::sub(ops::cumsum(selected, 0, DType::kInt64), int64_t{1});
   const Tensor source_index = ops::masked_fill(order, ops::logical_not(selected), int64_t{0});
+  constexpr std::string_view kTooShort = "Number of elements of source < number of ones in mask";
   if (source.numel() == 0) {
-    check(input.numel() == 0 || mask.numel() == 0,
-          "masked_scatter: expected self and source to have same dtypes and "
-          "source to have elements, got none");
+    check(input.numel() == 0 || mask.numel() == 0, kTooShort);
     return ops::clone(wide);
   }
-  const Tensor values = ops::index_select(ops::reshape(source, Sizes{-1}), 0, source_index);
+  Tensor values;
+  try {
+    values = ops::index_select(ops::reshape(source, Sizes{-1}), 0, source_index);
+  } catch (const Error& e) {  // of a GPU: an IndexError, later
+    if (e.kind() != ErrorKind::kIndex) throw;
+    fail(ErrorKind::kRuntime, kTooShort);
+  }
   return ops::where(ops::expand(mask, sizes), ops::reshape(values, sizes), wide);
 }
 

@@ -189,7 +189,7 @@ def test_sources_with_few_elements() -> None:
     x, mask = torch.ones(2, 3), torch.tensor([[True, False, True], [False, False, True]])
     found = vmap(lambda a, m: a.masked_scatter(m, torch.tensor([5.0, 6.0])))(x, mask)
     assert found.tolist() == [[5, 1, 6], [1, 1, 5]]
-    with pytest.raises(IndexError, match=r"^\[masked_scatter\]"):
+    with pytest.raises(RuntimeError, match=r"^\[masked_scatter\]"):
         vmap(lambda a, m: a.masked_scatter(m, torch.tensor([5.0])))(x, mask).tolist()
 
 

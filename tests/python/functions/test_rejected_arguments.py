@@ -87,9 +87,12 @@ REJECTED = [
     ("cross(torch.ones(3), torch.ones(3).int())", RuntimeError, "have the same dtype"),
     ("isclose(x, x.double())", RuntimeError, "have the same dtype"),
     ("linalg.householder_product(x.mT, x[0, :2].double())", RuntimeError, "tau dtype torch.float64 does not match input dtype"),
+    ("Tensor.masked_scatter(x, x > 0, v).tolist()", RuntimeError, "Number of elements of source < number of ones in mask"),
     ("linalg.vecdot(x.int(), x.int())", NotImplementedError, "Expected a floating point or complex tensor as input"),
     ("cholesky_inverse(torch.zeros(2, 2))", RuntimeError, "cholesky_inverse: The diagonal element 1 is zero"),
     ("ones(1, device='meta').to('cpu')", NotImplementedError, "Cannot copy out of meta tensor; no data!"),
+    ("nn.AdaptiveLogSoftmaxWithLoss(4, 9, [])", ValueError, "a sequence of length larger than 0"),
+    ("nn.AdaptiveLogSoftmaxWithLoss(4, 9, [2.5, 5])", ValueError, "unique, positive integers sorted"),
 ]
 
 

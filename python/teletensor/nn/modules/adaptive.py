@@ -24,7 +24,10 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def __init__(self, in_features, n_classes, cutoffs, div_value=4.0, head_bias=False, device=None, dtype=None):
         super().__init__()
         cutoffs = list(cutoffs)
-        if not cutoffs or cutoffs != sorted(set(cutoffs)) or cutoffs[0] <= 0 or cutoffs[-1] > n_classes - 1:
+        if not cutoffs:
+            raise ValueError("cutoffs should be a sequence of length larger than 0")
+        is_sorted = cutoffs == sorted(set(cutoffs)) and all(int(c) == c for c in cutoffs)
+        if not is_sorted or cutoffs[0] <= 0 or cutoffs[-1] > n_classes - 1:
             raise ValueError(
                 "cutoffs should be a sequence of unique, positive integers sorted in an increasing order, where each value "
                 "is between 1 and n_classes-1"
