@@ -18,7 +18,7 @@ bool is_list(const Arg& arg) { return arg.kind == Arg::Kind::kTensors; }
 
 bool needs_gradient(const TensorMeta* t) { return t && t->requires_grad; }
 
-// "log_softmax" -> "LogSoftmaxBackward".
+// "log_softmax" -> "LogSoftmaxBackward0".
 std::string node_name(std::string_view op) {
   std::string name;
   bool upper = true;
@@ -30,7 +30,7 @@ std::string node_name(std::string_view op) {
       upper = false;
     }
   }
-  return name + "Backward";
+  return name + "Backward0";
 }
 
 bool is_overwritten(const Call& call, const Tensor& t) {

@@ -146,7 +146,7 @@ TEST_F(BackwardTest, ReportsOperatorOfNaN) {
   context_.site = 8;
   Tensor z = ops::mul(y, 0.0);
   std::string error = error_of([&] { backward(z); });
-  EXPECT_THAT(error, ::testing::HasSubstr("'SqrtBackward' returned nan"));
+  EXPECT_THAT(error, ::testing::HasSubstr("'SqrtBackward0' returned nan"));
   EXPECT_THAT(error, ::testing::HasSubstr("line 7"));
 }
 

@@ -131,11 +131,25 @@ def test_anomalies_of_functions_and_hooks(torch):
         Wrong.apply(x).sum().backward()
         x.grad.tolist()
     x.grad = None
-    with torch.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="'MulBackward' returned nan values in its 0th output"):
+    with torch.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="'MulBackward0' returned nan values in its 0th output"):
         y = x * 2
         y.grad_fn.register_hook(lambda inputs, _: tuple(g * float("nan") for g in inputs if g is not None))
         y.sum().backward()
         x.grad.tolist()
+
+
+def test_anomaly_mode_in_transforms(torch):
+    x, f = torch.tensor([-1.0, 4.0]), torch.func
+
+    def root(x):
+        return x.sqrt().sum()
+
+    calls = (lambda: f.grad(root)(x), lambda: f.vmap(f.grad(root))(x), lambda: f.jacrev(root)(x), lambda: f.hessian(root)(x))
+    for call in calls:
+        with torch.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="Function 'SqrtBackward0' returned nan values in its 0th"):
+            call()
+        with torch.autograd.detect_anomaly(check_nan=False):
+            assert call().isnan().any()
 
 
 def test_hooks_keep_dtype_and_size(torch):
