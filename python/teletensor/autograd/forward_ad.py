@@ -109,4 +109,4 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     """Returns the value of a tensor and its derivative, None if it does not depend on a dual tensor."""
     if _level is None or level not in (None, 0):
         return UnpackedDualTensor(tensor, None)
-    return UnpackedDualTensor(*_level.unpack(tensor))
+    return UnpackedDualTensor(*_level.unpack_result(tensor))

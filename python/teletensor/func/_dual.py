@@ -29,6 +29,7 @@ class _Tangent:
     def __init__(self, base: Tensor, value: Tensor | None):
         self.base, self.value = base, value
         self.writes = 0  # views compute their tangents anew after a write
+        self.is_shared = False  # whether `value` may be the tangent of another tensor, or a user's
         self.is_owned = False  # whether `value` is a copy that was not read since it was made
 
 
@@ -158,6 +159,14 @@ class ForwardLevel(Level):
                 return value.with_value(lambda _: primal), None if tangent is None else value.with_value(lambda _: tangent)
         return value, None
 
+    def unpack_result(self, value: Any) -> tuple[Any, Tensor | None]:
+        """As unpack(), with a tangent that can be changed without an effect on the tangents of other tensors."""
+        if self.has(value) and value._tangent.is_shared:
+            shared = value._tangent
+            shared.value, shared.is_shared = shared.value.clone(), False
+            shared.writes += 1
+        return self.unpack(value)
+
     def primal(self, value: Any) -> Any:
         if isinstance(value, (list, tuple)):
             return [self.primal(v) for v in value]
@@ -195,6 +204,7 @@ class ForwardLevel(Level):
                 made.append(self.wrap(result, tangent, source, (op, arguments, i)))
             else:
                 made.append(self.wrap(result, tangent))
+                made[-1]._tangent.is_shared = tangent is not None and any(self.unpack(a)[1] is tangent for a in flat(arguments))
         return made
 
     # ---- Writes
@@ -240,6 +250,7 @@ class ForwardLevel(Level):
             if tangent is None and shared.value is None:
                 return
             shared.value, shared.is_owned = None if tangent is None else _fitted(tangent, target), False
+            shared.is_shared = tangent is not None
         else:
             if shared.value is None and tangent is None:
                 return
@@ -260,7 +271,7 @@ class ForwardLevel(Level):
         copy = _C.ops.zeros_like(like) if recorded is None else recorded._level.compute("zeros_like", [like, None, None], None)[0]
         if shared.value is not None:
             copy.copy_(shared.value)
-        shared.value, shared.is_owned = copy, True
+        shared.value, shared.is_owned, shared.is_shared = copy, True, False
 
     # ---- Gradients and functions
 
@@ -328,7 +339,7 @@ def make_dual(level: ForwardLevel, primal: Tensor, tangent: Tensor | None) -> Du
         raise RuntimeError(
             f"[make_dual] expected a tangent of dtype {primal.dtype} on {primal.device}, got {tangent.dtype} on {tangent.device}"
         )
-    return level.wrap(primal, tangent)
+    return level.wrap(primal, tangent if tangent.stride() == primal.stride() else tangent.clone())
 
 
 def _fitted(tangent: Tensor, like: Tensor) -> Tensor:

@@ -32,7 +32,7 @@ def _check_tensors(values: list, name: str) -> None:
 def _unpacked(level: ForwardLevel, output: Any, strict: bool) -> tuple[Tensor, Tensor]:
     if not isinstance(output, Tensor):
         raise RuntimeError(f"{_JVP}: expected f(*args) to return only tensors, got unsupported type {type(output)}")
-    primal, tangent = level.unpack(output)
+    primal, tangent = level.unpack_result(output)
     if tangent is not None:
         return primal, tangent
     if strict:

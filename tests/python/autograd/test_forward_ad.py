@@ -105,3 +105,30 @@ def test_gradients_and_maps_of_dual_tensors(torch, fwd):
         assert torch.allclose(value, 3 * x**2) and torch.allclose(tangent, 6 * x * t)
         value, tangent = fwd.unpack_dual(torch.vmap(lambda z: z.sin() * z)(dual))
         assert torch.allclose(tangent, (x.sin() + x * x.cos()) * t)
+
+
+@pytest.mark.parametrize("name", ["__pos__", "clone", "view of a result", "written"])
+def test_tangents_of_results_are_not_those_of_the_arguments(torch, fwd, name):
+    functions = {
+        "view of a result": lambda x: (x + 0).view(2, 1),
+        "written": lambda x: torch.zeros_like(x).copy_(x),
+    }
+    function = functions.get(name, lambda x: getattr(x, name)() + 0)
+    x, t = torch.ones(2), torch.tensor([1.0, 2.0])
+    with fwd.dual_level():
+        dual = fwd.make_dual(x, t)
+        assert fwd.unpack_dual(dual).tangent is t  # the user's
+        result = function(dual)
+        tangent = fwd.unpack_dual(result).tangent.mul_(7)
+        assert fwd.unpack_dual(result).tangent.tolist() == tangent.tolist()
+    _, tangent = torch.func.jvp(function, (x,), (t,))
+    tangent.mul_(7)
+    assert t.tolist() == [1.0, 2.0]
+
+
+def test_a_tangent_of_another_layout_is_copied(torch, fwd):
+    t = torch.ones(2, 3).t()
+    with fwd.dual_level():
+        dual = fwd.make_dual(torch.ones(3, 2), t)
+        t.mul_(5)
+        assert fwd.unpack_dual(dual).tangent.unique().tolist() == [1.0]
