@@ -1,14 +1,18 @@
 """Writes PyTorch's public names to names.txt: a line `module: name name ...` per module.
 
     .venv-peers/bin/python -m tests.conformance.public.record
+    .venv-peers/bin/python -m tests.conformance.public.record --attributes FILE
 
-A module's names are its `__all__`, else those of its attributes that are neither modules nor imported from elsewhere.
+With --attributes, writes all attributes of all modules whose paths have no underscore to FILE instead. Otherwise, a module's names are its `__all__`, else those of its attributes that are neither modules nor imported from elsewhere.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib
+import pkgutil
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -33,6 +37,7 @@ torch.distributed.elastic.metrics torch.distributed.elastic.multiprocessing torc
 torch.distributed.elastic.rendezvous torch.distributed.elastic.timer torch.distributed.elastic.utils
 torch.distributed.elastic.utils.data torch.distributed.elastic.utils.distributed torch.distributed.elastic.utils.store
 """.split()
+SCRIPTS = ("torch.utils.benchmark.examples", "torch.utils.model_dump")  # whose import runs them
 # Attributes of modules without `__all__` that are imported from elsewhere.
 IMPORTED = """
 ABC Action ArgumentParser Callable DType Iterable Optional REMAINDER RankType abstractmethod log logger timedelta
@@ -48,11 +53,35 @@ def names_of(owner: object) -> list[str]:
     return sorted({n for n in listed if not n.startswith("_")})
 
 
+def modules_of(package: ModuleType) -> Iterator[ModuleType]:
+    """The package and the modules in it that can be imported and have no underscore in their paths."""
+    yield package
+    for found in pkgutil.iter_modules(getattr(package, "__path__", ()), package.__name__ + "."):
+        if not found.name.rpartition(".")[2].startswith("_") and not found.name.startswith(SCRIPTS):
+            try:
+                module = importlib.import_module(found.name)
+            except Exception:  # of an optional library
+                continue
+            yield from modules_of(module)
+
+
+def attributes_of(module: ModuleType) -> list[str]:
+    """The names in dir(), without Python's own."""
+    return [name for name in dir(module) if not (name.startswith("__") and name.endswith("__"))]
+
+
 def main() -> None:
     """Writes the file."""
+    parser = argparse.ArgumentParser(prog="tests.conformance.public.record", description=__doc__)
+    parser.add_argument("--attributes", type=Path, metavar="FILE", help="write the attributes of all modules to FILE")
+    options = parser.parse_args()
     warnings.simplefilter("ignore")
     import torch
 
+    if options.attributes:
+        lines = [f"{module.__name__}: {' '.join(attributes_of(module))}" for module in modules_of(torch)]
+        options.attributes.write_text("\n".join(lines) + "\n")
+        return
     lines = [f"# public names of PyTorch {torch.__version__.partition('+')[0]}; see record.py"]
     for module in MODULES:
         owner = torch.Tensor if module == "torch.Tensor" else importlib.import_module(module)

@@ -54,6 +54,22 @@ def find(package: ModuleType, name: str) -> Any:
         return _ABSENT
 
 
+def absent(package: ModuleType, names: list[str]) -> list[str]:
+    """The names that the package does not have."""
+    return [name for name in names if find(package, name) is _ABSENT]
+
+
+def uses(paths: list[Path]) -> dict[str, int]:
+    """The number of programs that use each name, from files with lines `count|name`."""
+    found: dict[str, int] = {}
+    for path in paths:
+        for line in path.read_text().splitlines():
+            count, _, name = line.partition("|")
+            if count.isdigit():
+                found[name] = found.get(name, 0) + int(count)
+    return found
+
+
 def _only_raises(function: Any) -> bool:
     """Whether a function's body is a docstring and `raise NotImplementedError(...)`."""
     if "NotImplementedError" not in function.__code__.co_names:
