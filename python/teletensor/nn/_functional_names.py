@@ -9,6 +9,7 @@ from .. import _C
 from .._C import Tensor
 from .._integers import is_int
 from . import pooling
+from .modules.utils import _list_with_default, _pair, _single, _triple  # noqa: F401 - programs import them from functional
 
 GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
 GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}

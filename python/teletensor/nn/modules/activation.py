@@ -8,8 +8,10 @@ import warnings
 from ... import _C
 from ..._lazy import defined_by
 from .. import functional as F
+from ..init import constant_, xavier_normal_, xavier_uniform_  # noqa: F401 - programs import these from here
 from ..parameter import Parameter
 from ._table import REQUIRED, bound_arguments, functional_forward
+from .linear import NonDynamicallyQuantizableLinear  # noqa: F401 - programs import these from here
 from .module import Module
 
 # Maps module names to (function, stored arguments with their defaults, in order).

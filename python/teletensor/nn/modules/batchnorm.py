@@ -1,6 +1,7 @@
 """Provides the names of torch.nn.modules.batchnorm."""
 
 from ..._lazy import defined_by
+from .module import Module  # noqa: F401 - programs import these from here
 from .normalization import (  # noqa: F401 - PyTorch has the private names here
     BatchNorm1d,
     BatchNorm2d,

@@ -7,10 +7,13 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from itertools import chain, islice
+from typing import TypeVar
 
 from ..._C import Tensor
 from ..parameter import Parameter
 from .module import Module, _addindent
+
+T = TypeVar("T", bound=Module)  # for annotations
 
 __all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 
 from ... import _C
+from ..._C import Tensor  # noqa: F401 - programs import these from here
 from ..._integers import repeated
 from ..._lazy import defined_by
 from .. import functional as F
 from .. import init
+from ..common_types import _size_1_t, _size_2_t, _size_3_t  # noqa: F401 - programs import these from here
 from ..parameter import Parameter
 from .module import Module
+from .utils import _pair, _reverse_repeat_tuple, _single, _triple  # noqa: F401 - programs import these from here
 
 __all__ = [  # noqa: F822 - some are imported at their first use
     "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "LazyConv1d", "LazyConv2d", "LazyConv3d",

@@ -22,6 +22,9 @@ from ._hooks import RemovableHandle, _IncompatibleKeys  # noqa: F401 - PyTorch d
 from ._state import _EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401 - under PyTorch's name
 from ._state import ModuleState
 
+T = TypeVar("T", bound="Module")  # this and _grad_t: for annotations
+_grad_t = tuple[Tensor, ...] | Tensor
+
 __all__ = [  # noqa: F405
     "Module", "register_module_backward_hook", "register_module_buffer_registration_hook",
     "register_module_forward_hook", "register_module_forward_pre_hook", "register_module_full_backward_hook",

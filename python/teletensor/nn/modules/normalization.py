@@ -13,6 +13,8 @@ from ..parameter import Parameter
 from ._sync_batch_norm import sync_batch_norm
 from .module import Module
 
+_shape_t = int | list[int] | _C.Size  # for annotations
+
 __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from .. import functional as F
+from ..common_types import _size_1_t, _size_2_t, _size_3_t, _size_any_t  # noqa: F401 - programs import these from here
 from .module import Module
-from .utils import _ntuple, _single
+from .utils import _ntuple, _pair, _single, _triple  # noqa: F401 - programs import these from here
 
 __all__ = [
     "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",

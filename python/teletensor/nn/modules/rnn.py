@@ -375,3 +375,11 @@ class GRUCell(RNNCellBase):
 
     def forward(self, input, hx=None):
         return self._step(_C.torch.gru_cell, input, self._zeros(input) if hx is None else hx)
+
+
+def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tensor:
+    """The deprecated name of index_select()."""
+    warnings.warn(
+        "`apply_permutation` is deprecated, please use `tensor.index_select(dim, permutation)` instead", FutureWarning, stacklevel=2
+    )
+    return tensor.index_select(dim, permutation)

@@ -6,10 +6,12 @@ import copy
 import math
 
 from ... import _C
+from ..._C import Tensor  # noqa: F401 - programs import these from here
 from ..._lazy import set_module
 from ...backends import mha
 from .. import functional as F
 from .. import init
+from ..init import xavier_uniform_  # noqa: F401 - programs import these from here
 from ..parameter import Parameter
 from .activation import GELU, ReLU
 from .container import ModuleList

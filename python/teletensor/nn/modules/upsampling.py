@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import functional as F
+from ..common_types import _ratio_2_t, _ratio_any_t, _size_2_t, _size_any_t  # noqa: F401 - programs import these from here
 from .module import Module
 
 __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]

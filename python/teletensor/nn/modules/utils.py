@@ -27,6 +27,15 @@ def _reverse_repeat_tuple(t, n: int) -> tuple:
     return tuple(x for x in reversed(t) for _ in range(n))
 
 
+def _list_with_default(out_size: list, defaults: list[int]) -> list[int]:
+    """The sizes, of which each None is replaced by the default at its place, counted from the end."""
+    if isinstance(out_size, (int, slice)):
+        return out_size
+    if len(defaults) <= len(out_size):
+        raise ValueError(f"Input dimension should be at least {len(out_size) + 1}")
+    return [d if v is None else v for v, d in zip(out_size, defaults[-len(out_size) :])]
+
+
 def consume_prefix_in_state_dict_if_present(state_dict: dict, prefix: str) -> None:
     """Removes a prefix such as "module." from the keys, in place."""
     for key in list(state_dict):

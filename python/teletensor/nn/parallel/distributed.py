@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import weakref
+from collections.abc import Iterable, ValuesView
+from typing import Any
 
 from ... import _C
+from ..._C import Tensor
 from ..._grad_mode import enable_grad
 from ..._gradients import clear
 from ...autograd import gradients
@@ -546,3 +550,14 @@ class DistributedDataParallel(Module, Joinable):
     @staticmethod
     def _set_params_and_buffers_to_ignore_for_model(module: Module, params_and_buffers_to_ignore) -> None:
         module._ddp_params_and_buffers_to_ignore = params_and_buffers_to_ignore
+
+
+def _find_tensors(obj: Any) -> Iterable[Tensor]:
+    """The tensors in lists, tuples, dictionaries and dataclasses. Not used here; training loops of programs call it."""
+    if isinstance(obj, Tensor):
+        return [obj]
+    if dataclasses.is_dataclass(obj) and not isinstance(obj, type):
+        obj = [getattr(obj, field.name) for field in dataclasses.fields(obj)]
+    elif isinstance(obj, dict):
+        obj = obj.values()
+    return itertools.chain.from_iterable(map(_find_tensors, obj)) if isinstance(obj, (list, tuple, ValuesView)) else []
