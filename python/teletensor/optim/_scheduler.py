@@ -120,15 +120,15 @@ class LRScheduler:
         self.__dict__.update(state_dict)
 
 
+EPOCH_DEPRECATION_WARNING = (
+    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
+    "`scheduler.step()` to step the scheduler. With an epoch the closed form is used instead of the chainable form, where available."
+)
+
+
 def warn_epoch_deprecated() -> None:
     """Warns that step()'s argument is deprecated."""
-    warnings.warn(
-        "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
-        "`scheduler.step()` to step the scheduler. With an epoch the closed form is used instead of the chainable form, "
-        "where available.",
-        UserWarning,
-        stacklevel=3,
-    )
+    warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=3)
 
 
 class LambdaSchedulerBase(LRScheduler):

@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from ._cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
-from ._scheduler import (
+from ._scheduler import (  # noqa: F401 - programs import the text of the warning from here
+    EPOCH_DEPRECATION_WARNING,
     CompositeScheduler,
     LambdaSchedulerBase,
     LRScheduler,

@@ -22,6 +22,7 @@ from ._grouping import (  # noqa: F401 - other libraries' optimizers import thes
 )  # fmt: skip
 from ._hooks import OptimizerHooks, profiled, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from ._options import check_implementation, implementation, require_non_negative, state_dtype  # noqa: F401 - the optimizers import them from here
+from ._torch_names import *  # noqa: F403 - as above
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
