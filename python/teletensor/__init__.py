@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import builtins as _builtins
 import math as _math
+import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from . import _C
@@ -67,6 +68,7 @@ from ._lazy import find_sources_of_classes as _find_sources_of_classes  # noqa: 
 from ._lazy import lazy_attributes as _lazy_attributes  # noqa: E402
 from ._toplevel import NAMES as _lazy_names  # noqa: E402
 from .autograd import Variable  # noqa: E402
+from .types import Storage  # noqa: E402
 
 adjoint = Tensor.adjoint
 globals().update(_in_place_functions() | _drawing_functions | _view_copies)
@@ -137,6 +139,7 @@ def get_autocast_gpu_dtype():
 
 e, pi, inf, nan = _math.e, _math.pi, _math.inf, _math.nan
 newaxis = None
+torch = _sys.modules[__name__]  # programs write torch.torch.zeros(1)
 has_mkl = has_lapack = has_openmp = has_spectral = True  # of the engine's libraries or its own kernels
 
 

@@ -323,6 +323,9 @@ class _LegacyStorageType(type):
         return isinstance(instance, TypedStorage) and instance.dtype is cls.dtype and instance.device.type == cls.kind
 
 
+_LegacyStorage, _StorageBase = TypedStorage, UntypedStorage  # the base classes in PyTorch, which programs import
+
+
 def legacy_storages(kind: str) -> dict[str, type]:
     """The legacy classes of a device type by name."""
     module = {"cpu": "teletensor", "cuda": "teletensor.cuda"}[kind]

@@ -11,6 +11,7 @@ import warnings
 
 from .. import _C, cuda
 from .._autocast_lists import cast
+from .._autocast_lists import cast as _cast  # noqa: F401 - programs import it from here
 
 __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_autocast_available"]
 

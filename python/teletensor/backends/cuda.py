@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 
 from .._functions import get_float32_matmul_precision, set_float32_matmul_precision
+from .._lazy import lazy_attributes
 from ._precision import Part
 
 __all__ = [
@@ -88,3 +89,6 @@ def preferred_linalg_library(backend: str | None = None) -> str:
     if backend not in (None, "default", "cusolver"):
         raise NotImplementedError(f"[preferred_linalg_library] the engine uses cuSOLVER, got {backend!r}")
     return "default"
+
+
+__getattr__, __dir__ = lazy_attributes(globals(), (), {"nn.dot_product_attention": "SDPBackend"}, package="teletensor")

@@ -60,8 +60,8 @@ _lazy, __dir__ = lazy_attributes(
     ),
     {
         "_devices": (
-            "DeviceProperties device_count get_device_capability get_device_name get_device_properties init "
-            "is_available is_bf16_supported is_initialized synchronize"
+            "DeviceProperties _lazy_call _lazy_init=init device_count get_device_capability get_device_name get_device_properties "
+            "init is_available is_bf16_supported is_initialized synchronize"
         ),
         "device_index": "current_device device device_of index_of set_device",
         "graphs": "CUDAGraph graph graph_pool_handle is_current_stream_capturing make_graphed_callables replay_stats",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from .. import _C, _connection
@@ -36,6 +37,12 @@ def is_available() -> bool:
 def init() -> None:
     """Connects to the engine if there is no connection yet."""
     _connection.connection()
+
+
+def _lazy_call(callable: Callable[[], object], **_: object) -> None:
+    """Calls the function if the engine has a GPU; PyTorch calls it when CUDA is initialized."""
+    if is_available():
+        callable()
 
 
 def is_initialized() -> bool:

@@ -37,6 +37,12 @@ __all__ = [
 __getattr__, __dir__ = lazy_attributes(globals(), ("annotations",))
 
 
+def _unwrap_optional(x: Any) -> Any:
+    """The argument, which must not be None; scripted functions tell TorchScript so."""
+    assert x is not None, "Unwrapping null optional"
+    return x
+
+
 def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
     """Returns a ScriptModule of a module, or a ScriptFunction of a function; classes are returned as they are.
 

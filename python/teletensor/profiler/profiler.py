@@ -59,6 +59,11 @@ def _has_gpu() -> bool:
     return any(d["device"].startswith("cuda") for d in _connection.connection().engine()["devices"])
 
 
+def _default_schedule_fn(_: int) -> ProfilerAction:
+    """The action of every step without a schedule."""
+    return ProfilerAction.RECORD
+
+
 def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0,
              skip_first_wait: int = 0) -> Callable[[int], ProfilerAction]:  # fmt: skip
     """Returns a schedule: after `skip_first` steps, cycles of `wait`, `warmup` and `active` steps.

@@ -130,6 +130,14 @@ def _open_file_like(name_or_buffer: Any, mode: str):
         raise RuntimeError(f"Expected 'r' or 'w' in mode but got {mode}")
 
 
+def _is_zipfile(f: Any) -> bool:
+    """Whether a zip archive begins at the file's position, which is kept."""
+    start = f.tell()
+    magic = f.read(4)
+    f.seek(start)
+    return magic == b"PK\x03\x04"
+
+
 def check_module_version_greater_or_equal(module, req_version_tuple: tuple, error_if_malformed: bool = True) -> bool:
     """Whether a module's ``__version__`` is at least a tuple of numbers.
 

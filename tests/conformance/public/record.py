@@ -3,7 +3,9 @@
     .venv-peers/bin/python -m tests.conformance.public.record
     .venv-peers/bin/python -m tests.conformance.public.record --attributes FILE
 
-With --attributes, writes all attributes of all modules whose paths have no underscore to FILE instead. Otherwise, a module's names are its `__all__`, else those of its attributes that are neither modules nor imported from elsewhere.
+With --attributes, writes all attributes of all modules whose paths have no underscore to FILE instead.
+
+A module's names are its `__all__`, else those of its attributes that are neither modules nor imported from elsewhere.
 """
 
 from __future__ import annotations

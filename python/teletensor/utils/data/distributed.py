@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ..._mt19937 import MT19937
+from .dataset import Dataset  # noqa: F401 - programs import these from here
 from .sampler import Sampler
 
 __all__ = ["DistributedSampler"]
