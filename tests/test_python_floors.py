@@ -54,7 +54,7 @@ LAYERS = {
     "fx": """
         _functorch/predispatch _functorch/vmap _torch_c_compat/_functorch _torch_c_compat/_profiler
         _audio_operators _named_programs _programs _custom_ops _decomp _library _subclasses _vmap_internals autograd/profiler checkpoint fx
-        autograd/forward_ad autograd/functional autograd/gradcheck
+        autograd/forward_ad autograd/functional autograd/gradcheck _guards
         func/_batch_call func/_batch_composites func/_batch_layers func/_batch_recurrent func/_batch_rules func/_batched func/_dual
         func/_forward_call func/_forward_rules func/_forward_table func/_functionalized func/_linearized func/_sparse_batches
         func/_transformed func/batching
