@@ -323,7 +323,8 @@ class _LegacyStorageType(type):
         return isinstance(instance, TypedStorage) and instance.dtype is cls.dtype and instance.device.type == cls.kind
 
 
-_LegacyStorage, _StorageBase = TypedStorage, UntypedStorage  # the base classes in PyTorch, which programs import
+StorageBase = UntypedStorage
+_LegacyStorage, _StorageBase = TypedStorage, StorageBase  # the base classes in PyTorch, which programs import
 
 
 def legacy_storages(kind: str) -> dict[str, type]:

@@ -96,7 +96,7 @@ NAMES = {
     "random": "thread_safe_generator",
     "serialization": "load save",
     "serialization._file_reader": "PyTorchFileReader",
-    "storage": "TypedStorage DoubleStorage FloatStorage HalfStorage BFloat16Storage LongStorage IntStorage ShortStorage "
+    "storage": "StorageBase TypedStorage DoubleStorage FloatStorage HalfStorage BFloat16Storage LongStorage IntStorage ShortStorage "
     "CharStorage ByteStorage BoolStorage ComplexDoubleStorage ComplexFloatStorage",
     "func": "vmap",
     "compiler._compile": "compile",

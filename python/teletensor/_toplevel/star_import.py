@@ -7,7 +7,7 @@ from collections.abc import Iterable
 # Names of torch that star imports do not give there, and names of this package that are not given: `open` is also Python's.
 _LEFT_OUT = frozenset(
     """
-    BFloat16Storage BFloat16Tensor ComplexDoubleStorage ComplexFloatStorage HalfStorage HalfTensor Storage Variable annotations
+    BFloat16Storage BFloat16Tensor ComplexDoubleStorage ComplexFloatStorage HalfStorage HalfTensor Storage StorageBase Variable annotations
     broadcast_shapes channels_last channels_last_3d cholesky contiguous_format eig from_dlpack get_approximate_basis jagged
     legacy_contiguous_format lstsq lu matrix_rank native_dropout_backward pca_lowrank per_channel_affine
     per_channel_affine_float_qparams per_channel_symmetric per_tensor_affine per_tensor_symmetric preserve_format qr quantized_gru

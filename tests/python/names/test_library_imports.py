@@ -19,6 +19,42 @@ IMPORTED = [
     ("_functorch.functional_call", "functional_call stack_module_state"),
     ("_functorch.make_functional", "FunctionalModule FunctionalModuleWithBuffers"),
     ("quantization.observer", "MinMaxObserver ObserverBase _PartialWrapper default_observer"),
+    # Found by `python -m tests.conformance.public --attributes`.
+    ("_guards", "active_fake_mode detect_fake_mode"),
+    ("amp.autocast_mode", "_cast"),
+    ("autograd", "_is_checkpoint_valid"),
+    ("backends.cuda", "SDPBackend"),
+    ("cuda", "_lazy_call _lazy_init"),
+    ("distributed._tensor", "DTensor DeviceMesh init_device_mesh"),
+    ("distributed.tensor", "DeviceMesh init_device_mesh"),
+    ("distributions.gumbel", "euler_constant"),
+    ("functional", "Tensor"),
+    ("jit", "_unwrap_optional"),
+    ("nn.functional", "_list_with_default _pair _single _triple"),
+    ("nn.modules.activation", "NonDynamicallyQuantizableLinear constant_ xavier_normal_ xavier_uniform_"),
+    ("nn.modules.batchnorm", "Module _BatchNorm _NormBase"),
+    ("nn.modules.container", "T"),
+    ("nn.modules.conv", "Tensor _ConvNd _pair _reverse_repeat_tuple _single _size_1_t _size_2_t _size_3_t _triple"),
+    ("nn.modules.module", "T Tensor _IncompatibleKeys _addindent _grad_t"),
+    ("nn.modules.normalization", "_shape_t"),
+    ("nn.modules.pooling", "_AvgPoolNd _MaxPoolNd _size_2_t _size_any_t"),
+    ("nn.modules.rnn", "apply_permutation"),
+    ("nn.modules.transformer", "F LayerNorm Linear MultiheadAttention Tensor _get_activation_fn _get_clones "
+     "xavier_uniform_"),
+    ("nn.modules.upsampling", "_ratio_any_t _size_2_t"),
+    ("nn.modules.utils", "_list_with_default _ntuple _pair _quadruple _reverse_repeat_tuple _single _triple"),
+    ("nn.parallel.distributed", "_find_tensors"),
+    ("optim.lr_scheduler", "EPOCH_DEPRECATION_WARNING _LRScheduler"),
+    ("optim.optimizer", "DeviceDict ParamsT StateDict _capturable_doc _default_to_fused_or_foreach "
+     "_device_dtype_check_for_fused _differentiable_doc _disable_dynamo_if_unsupported _foreach_doc _fused_doc "
+     "_get_scalar_dtype _get_value _maximize_doc _params_doc _stack_if_compiling _to_scalar _use_grad_for_differentiable "
+     "_view_as_real"),
+    ("profiler.profiler", "_default_schedule_fn"),
+    ("serialization", "_is_zipfile"),
+    ("storage", "_LegacyStorage _StorageBase"),
+    ("utils.data._utils.worker", "WorkerInfo _generate_state"),
+    ("utils.data.dataloader", "Dataset Sampler _BaseDataLoaderIter default_collate"),
+    ("utils.data.distributed", "Dataset Sampler"),
 ]  # fmt: skip
 
 
@@ -26,6 +62,28 @@ IMPORTED = [
 def test_names_exist(torch, module, names):
     found = importlib.import_module(f"{torch.__name__}.{module}")
     assert [name for name in names.split() if not hasattr(found, name)] == []
+
+
+def test_toplevel_names(torch):
+    assert torch.torch is torch and torch.StorageBase is torch.UntypedStorage and torch.Storage is torch.types.Storage
+
+
+def test_functions_of_layers_and_optimizers(torch):
+    from teletensor.nn.modules.rnn import apply_permutation
+    from teletensor.nn.parallel.distributed import _find_tensors
+    from teletensor.optim import optimizer
+
+    a, b = torch.ones(1), torch.tensor([1 + 2j])
+    assert list(_find_tensors([a, {"b": (b, 3)}, None])) == [a, b] and not list(_find_tensors("text"))
+    assert torch.nn.functional._list_with_default([None, 2], [5, 6, 7]) == [6, 2]
+    with pytest.warns(FutureWarning, match="`apply_permutation` is deprecated"):
+        assert apply_permutation(torch.tensor([[1, 2]]), torch.tensor([1, 0])).tolist() == [[2, 1]]
+    params, states = [a, b], [a, b]
+    optimizer._view_as_real(params, states)
+    assert params[0] is a and params[1].tolist() == states[1].tolist() == [[1, 2]]
+    assert optimizer._get_value(a) == optimizer._dispatch_sqrt(1.0) == 1 and optimizer._to_scalar(a).shape == ()
+    with pytest.raises(RuntimeError, match="requires all the params to be floating point Tensors"):
+        optimizer._device_dtype_check_for_fused(b)
 
 
 def test_foreach_utils(torch):
@@ -195,6 +253,15 @@ def test_unset_fake_temporarily(torch):
         assert isinstance(torch.ones(1), FakeTensor)
     with unset_fake_temporarily() as found:
         assert found is None
+
+
+def test_detect_fake_mode(torch):
+    guards, mode = importlib.import_module("teletensor._guards"), torch._subclasses.FakeTensorMode()
+    assert guards.active_fake_mode() is guards.detect_fake_mode([torch.ones(1)]) is None
+    with mode:
+        fake = torch.ones(2)
+        assert guards.active_fake_mode() is guards.detect_fake_mode() is mode
+    assert guards.detect_fake_mode([1, {"a": fake}]) is mode
 
 
 def test_numbers_of_tensors(torch):
