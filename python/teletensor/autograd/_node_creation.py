@@ -37,7 +37,7 @@ def leaves_below(roots: Iterable[Tensor]) -> list[Tensor]:
     seen = set(pending)
     while pending:
         node = pending.pop()
-        if node.name() == "AccumulateGrad":
+        if node._is_of_leaf():
             found.append(node.variable)
         children = {child for child, _ in node.next_functions if child is not None and child not in seen}
         seen |= children
@@ -79,10 +79,10 @@ class node_creation_hook:  # noqa: N801 - PyTorch's name
     def _report(self, values: list) -> None:
         roots = [v.grad_fn for v in values if isinstance(v, Tensor) and not _C._is_wrapper(v) and v.grad_fn is not None]
         found = {node: None for root in roots for node in self._new(root)}
-        operations = sorted((n for n in found if n.name() != "AccumulateGrad"), key=lambda n: n._sequence_nr())
+        operations = sorted((n for n in found if not n._is_of_leaf()), key=lambda n: n._sequence_nr())
         self._last = max([self._last, *(n._sequence_nr() for n in operations)])
         for node in operations:
-            for child in dict.fromkeys(n for n, _ in node.next_functions if n is not None and n.name() == "AccumulateGrad"):
+            for child in dict.fromkeys(n for n, _ in node.next_functions if n is not None and n._is_of_leaf()):
                 if self._is_new_leaf(child):
                     self._call(child)
             self._call(node)
@@ -98,7 +98,7 @@ class node_creation_hook:  # noqa: N801 - PyTorch's name
         pending, seen = [root], {root}
         while pending:
             node = pending.pop()
-            if node.name() != "AccumulateGrad" and node._sequence_nr() <= self._last:
+            if not node._is_of_leaf() and node._sequence_nr() <= self._last:
                 continue
             yield node
             children = [child for child, _ in node.next_functions if child is not None and child not in seen]

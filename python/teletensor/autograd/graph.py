@@ -62,8 +62,11 @@ class Node:
         return self
 
     def name(self) -> str:
-        """PyTorch's name of the operation's gradient, e.g. ``AddBackward0``; ``AccumulateGrad`` for a leaf."""
-        return self._node.name()
+        """PyTorch's name of the operation's gradient, e.g. ``AddBackward0``; ``torch::autograd::AccumulateGrad`` for a leaf."""
+        return f"torch::autograd::{self._node.name()}" if self._is_of_leaf() else self._node.name()
+
+    def _is_of_leaf(self) -> bool:
+        return self._node.name() == "AccumulateGrad"
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -80,8 +83,8 @@ class Node:
     @property
     def variable(self) -> Tensor:
         """The leaf of an ``AccumulateGrad`` node. Raises RuntimeError if it no longer exists."""
-        if self.name() != "AccumulateGrad":
-            raise AttributeError(f"{self.name()!r} object has no attribute 'variable'")
+        if not self._is_of_leaf():
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'variable'")
         leaf = self._node.leaf()
         if leaf is None:
             raise RuntimeError("the leaf tensor of this node no longer exists")
@@ -89,11 +92,11 @@ class Node:
 
     def _sequence_nr(self) -> int:
         """Greater for operations that were recorded later; the maximum for leaves."""
-        return (1 << 64) - 1 if self.name() == "AccumulateGrad" else self._node.sequence()
+        return (1 << 64) - 1 if self._is_of_leaf() else self._node.sequence()
 
     def _root(self, name: str) -> Tensor:
         """A tensor from which the engine finds the node."""
-        tensor = self.variable if self.name() == "AccumulateGrad" else self._tensor()
+        tensor = self.variable if self._is_of_leaf() else self._tensor()
         if tensor is None:
             raise NotImplementedError(
                 f"[{name}] the tensor from which this node was reached no longer exists: the engine finds a node from a tensor of "
@@ -114,7 +117,7 @@ class Node:
             NotImplementedError: the engine composes the operation of others, whose gradients do not correspond to its inputs.
         """
         root = self._root("register_hook")
-        if self.name() != "AccumulateGrad":
+        if not self._is_of_leaf():
             return add_after(self._node, root, fn)
         received: list[tuple] = []
         before = add_before(self._node, root, lambda gradients: received.append(gradients))
@@ -129,7 +132,7 @@ class Node:
             with no_grad():  # saved tensors are read as they are
                 return getattr(context, name)
         if not name.startswith(("_saved_", "_raw_saved_")) or "_node" not in self.__dict__ or self._node.operator() is None:
-            described = self.name() if "_node" in self.__dict__ else "Node"
+            described = type(self).__name__ if "_node" in self.__dict__ else "Node"
             raise AttributeError(f"{described!r} object has no attribute {name!r}")
         return NodeValues(self._node, self._root(name)).value(name)
 
@@ -145,7 +148,7 @@ class Node:
         return hash(self._node.key())
 
     def __repr__(self) -> str:
-        return f"<{self.name()} object at {self._node.key():#x}>"
+        return f"<{type(self).__name__} object at {self._node.key():#x}>"
 
 
 @functools.cache

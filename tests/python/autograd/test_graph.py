@@ -10,7 +10,7 @@ def test_next_functions_lead_to_the_leaves(torch):
     while node is not None:
         names.append((node.name(), [output for _, output in node.next_functions]))
         node = node.next_functions[0][0] if node.next_functions else None
-    assert names == [("ExpBackward0", [0]), ("AddBackward0", [0]), ("MulBackward0", [0, 0]), ("AccumulateGrad", [])]
+    assert names == [("ExpBackward0", [0]), ("AddBackward0", [0]), ("MulBackward0", [0, 0]), ("torch::autograd::AccumulateGrad", [])]
     mul = y.grad_fn.next_functions[0][0].next_functions[0][0]
     assert mul.next_functions[1] == (None, 0) and mul.next_functions[0][0].variable is not None
     assert mul.next_functions[0][0].variable.grad is None and torch.equal(mul.next_functions[0][0].variable, x)

@@ -12,7 +12,7 @@ from ..._lazy import set_module
 from ...autograd.function import Function
 
 
-class _GradientHook(Function):
+class BackwardHookFunction(Function):
     """The identity, whose gradient passes through a function of all gradients.
 
     Missing gradients are zeros, or with `sees_missing` None, for which a pass waits for the engine.
@@ -64,7 +64,7 @@ class BackwardHook:
         if not places or not _C.is_grad_enabled():
             return values, None
         sees_missing = sees_missing and len(places) > 1
-        changed = dict(zip(places, _GradientHook.apply(hook, sees_missing, *(values[i] for i in places))))
+        changed = dict(zip(places, BackwardHookFunction.apply(hook, sees_missing, *(values[i] for i in places))))
         rebuilt = [changed.get(i, v) for i, v in enumerate(values)]
         return (tuple(rebuilt) if type(values) is tuple else type(values)(*rebuilt)), places
 
