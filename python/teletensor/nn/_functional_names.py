@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import enum
+import math
+import warnings
 from typing import TYPE_CHECKING, Any, Callable
 
 from .. import _C
 from .._C import Tensor
 from .._integers import is_int
 from . import pooling
+from .dot_product_attention import _check_dimensions
 from .modules.utils import _list_with_default, _pair, _single, _triple  # noqa: F401 - programs import them from functional
 
 GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
@@ -348,3 +351,52 @@ def _scales_of_groups(name: str, scale: Tensor, recipe: ScalingType, swizzle: Sw
         return _powers("scaled_grouped_mm", name, scale, swizzle, lines, inner).repeat_interleave(32, 1)[:, :inner]
     whole = _lines_scales("scaled_grouped_mm", name, scale, recipe, lines, inner).repeat_interleave(128, 1)[:, :inner]
     return whole if recipe is ScalingType.BlockWise1x128 else whole.repeat_interleave(128, 0)[:lines]
+
+
+def _canonical_mask(
+    mask: Tensor | None, mask_name: str, other_type: _C.dtype | None, other_name: str, target_type: _C.dtype, check_other: bool = True
+) -> Tensor | None:
+    """An additive mask for a bool mask (True: not attended). This and the functions below: for attention layers of programs."""
+    if mask is None:
+        return None
+    if mask.dtype != _C.bool and not mask.is_floating_point():
+        raise AssertionError(f"only bool and floating types of {mask_name} are supported")
+    if check_other and other_type is not None and mask.dtype != other_type:
+        warnings.warn(
+            f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both instead.", stacklevel=2
+        )
+    return mask if mask.is_floating_point() else _C.torch.zeros_like(mask, dtype=target_type).masked_fill_(mask, -math.inf)
+
+
+def _none_or_dtype(input: Tensor | None) -> _C.dtype | None:
+    """The dtype of a tensor."""
+    if input is not None and not isinstance(input, Tensor):
+        raise RuntimeError("input to _none_or_dtype() must be None or torch.Tensor")
+    return None if input is None else input.dtype
+
+
+def _in_projection(
+    q: Tensor, k: Tensor, v: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor,
+    b_q: Tensor | None = None, b_k: Tensor | None = None, b_v: Tensor | None = None,
+) -> tuple:  # fmt: skip
+    """Query, key and value, each projected by its weight, and its bias if there is one."""
+    for name, t, w in (("query", q, w_q), ("key", k, w_k), ("value", v, w_v)):
+        if w.shape != (q.shape[-1], t.shape[-1]):
+            raise AssertionError(f"expecting {name} weights shape of {(q.shape[-1], t.shape[-1])}, but got {w.shape}")
+    return tuple(_C.functional.linear(t, w, b) for t, w, b in ((q, w_q, b_q), (k, w_k, b_k), (v, w_v, b_v)))
+
+
+def _in_projection_packed(q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None = None) -> tuple:
+    """Query, key and value, projected by thirds of a weight and a bias."""
+    return _in_projection(q, k, v, *w.chunk(3), *(() if b is None else b.chunk(3)))
+
+
+def _mha_shape_check(
+    query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None, attn_mask: Tensor | None, num_heads: int
+) -> bool:
+    """Whether the inputs of attention have a batch dimension. Raises AssertionError if their dimensions do not fit."""
+    _check_dimensions(query, key, value, key_padding_mask, attn_mask)
+    expected = (num_heads, query.shape[0], key.shape[0])
+    if query.dim() == 2 and attn_mask is not None and attn_mask.dim() == 3 and attn_mask.shape != expected:
+        raise AssertionError(f"Expected `attn_mask` shape to be {expected} but got {attn_mask.shape}")
+    return query.dim() == 3

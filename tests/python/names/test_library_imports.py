@@ -30,7 +30,8 @@ IMPORTED = [
     ("distributions.gumbel", "euler_constant"),
     ("functional", "Tensor"),
     ("jit", "_unwrap_optional"),
-    ("nn.functional", "_list_with_default _pair _single _triple"),
+    ("nn.functional", "_canonical_mask _in_projection _in_projection_packed _list_with_default _mha_shape_check _none_or_dtype _pair "
+     "_single _triple"),
     ("nn.modules.activation", "NonDynamicallyQuantizableLinear constant_ xavier_normal_ xavier_uniform_"),
     ("nn.modules.batchnorm", "Module _BatchNorm _NormBase"),
     ("nn.modules.container", "T"),
@@ -84,6 +85,20 @@ def test_functions_of_layers_and_optimizers(torch):
     assert optimizer._get_value(a) == optimizer._dispatch_sqrt(1.0) == 1 and optimizer._to_scalar(a).shape == ()
     with pytest.raises(RuntimeError, match="requires all the params to be floating point Tensors"):
         optimizer._device_dtype_check_for_fused(b)
+
+
+def test_functions_of_attention(torch):
+    from teletensor.nn import functional as F
+
+    mask, q, w = torch.tensor([True, False]), torch.ones(1, 1, 2), torch.arange(12.0).view(6, 2)
+    assert F._canonical_mask(mask, "mask", None, "other", torch.float32).tolist() == [-float("inf"), 0]
+    with pytest.warns(UserWarning, match="Support for mismatched mask and other is deprecated"):
+        F._canonical_mask(mask, "mask", torch.float32, "other", torch.float32)
+    projected = F._in_projection_packed(q, q, q, w, torch.arange(6.0))
+    assert [t.tolist() for t in projected] == [[[[1, 6]]], [[[11, 16]]], [[[21, 26]]]]
+    with pytest.raises(AssertionError, match="expecting query weights shape of"):
+        F._in_projection(q, q, q, w[:3], w[:2], w[:2])
+    assert F._mha_shape_check(q, q, q, None, None, 2) and F._none_or_dtype(q) is torch.float32
 
 
 def test_foreach_utils(torch):
