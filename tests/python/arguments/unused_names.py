@@ -34,6 +34,7 @@ _FILES = {
     **dict.fromkeys(("optim/adadelta.py", "optim/rmsprop.py"), "state"),
     "optim/rprop.py": "group state",
     "optim/lr_scheduler.py": "epoch",  # of a method that subclasses replace
+    "optim/_torch_names.py": "single_tensor_fn",  # of a decorator that returns the function
     **dict.fromkeys(("optim/adagrad.py", "optim/adamax.py", "optim/asgd.py", "optim/nadam.py", "optim/radam.py"), "group"),
     "package/__init__.py": "obj",  # no object is from a package
     "profiler/_execution_trace.py": "types",
