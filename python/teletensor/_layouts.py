@@ -57,11 +57,21 @@ def require_not_nested(what: str, *values: object) -> None:
 
 
 def keep_channels_last(result: Any, input: Any) -> Any:
-    """The result of a function composed of operators, with channels last if only this is the input's format."""
-    memory_format = {4: channels_last, 5: channels_last_3d}.get(input.dim())
-    if memory_format is None or input.is_contiguous() or not input.is_contiguous(memory_format=memory_format):
-        return result
-    return result.contiguous(memory_format=memory_format)
+    """The result of a function composed of operators, in the memory format that the input's strides suggest."""
+    suggested = {4: channels_last, 5: channels_last_3d}.get(input.dim()) if _suggests_channels_last(input) else None
+    return result.contiguous(memory_format=suggested or contiguous_format)
+
+
+def _suggests_channels_last(input: Any) -> bool:
+    """PyTorch's rule, which also applies to strided and to expanded images: dimensions of size 1 have to be in order."""
+    sizes, strides, least = input.shape, input.stride(), 0
+    if len(sizes) not in (4, 5) or strides[1] == 0:
+        return False
+    for d in (1, *range(len(sizes) - 1, 1, -1), 0):
+        if sizes[d] == 0 or strides[d] < least or d == 0 and least == strides[1]:
+            return False
+        least = strides[d] * max(sizes[d], 1)
+    return True
 
 
 set_module("teletensor", layout, memory_format)
