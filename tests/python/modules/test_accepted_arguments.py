@@ -21,6 +21,13 @@ def test_sizes_of_cosine_embedding_loss(sizes):
         F.cosine_embedding_loss(*map(torch.ones, sizes))
 
 
+def test_layer_norm_over_no_dimensions():
+    norm = nn.LayerNorm([])
+    assert norm.weight.shape == norm.bias.shape == ()
+    with pytest.raises(RuntimeError, match="at least 1"):
+        norm(torch.ones(2))
+
+
 def test_sizes_of_multi_margin_loss():
     x = torch.randn(5)
     assert F.multi_margin_loss(x, torch.tensor([1]), reduction="none").shape == (1,)

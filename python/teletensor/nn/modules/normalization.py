@@ -340,9 +340,9 @@ class LayerNorm(Module):
         shape = repeated(normalized_shape, 1)
         self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
         make = {"device": device, "dtype": dtype}
-        self.register_parameter("weight", Parameter(_C.torch.empty(*shape, **make)) if elementwise_affine else None)
+        self.register_parameter("weight", Parameter(_C.torch.empty(shape, **make)) if elementwise_affine else None)
         affine = elementwise_affine and bias
-        self.register_parameter("bias", Parameter(_C.torch.empty(*shape, **make)) if affine else None)
+        self.register_parameter("bias", Parameter(_C.torch.empty(shape, **make)) if affine else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
