@@ -79,8 +79,14 @@ def _check_hooks(ex: Any, cls: Any) -> None:
 
 
 def _check_instance(ex, args, kwargs):
-    value, classes = ex.real(args[0]), _classes(ex, args[1])
+    value, of = ex.real(args[0]), ex.real(args[1])
     cls = _class_of(value)
+    hook = ex.class_attribute(type(of.value), "__instancecheck__") if isinstance(of, Constant) else None
+    if isinstance(hook, types.FunctionType) and hook.__module__.partition(".")[0] not in ("abc", "typing", "teletensor"):
+        if cls is of.value:
+            return Constant(True)
+        return Constant(ex.truth(ex.call(ex.wrap_class_function(hook), [of, value], {})))
+    classes = _classes(ex, of)
     if isinstance(value, Constant):
         return Constant(isinstance(value.value, classes))
     if isinstance(value, (ObjectValue, TensorValue)) and value.original is not None:

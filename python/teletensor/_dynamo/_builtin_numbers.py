@@ -11,11 +11,12 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from .. import _C
+from .. import _C, accelerator, cuda
 from ._builtin_text import has_plain_text, text_of
 from ._comparisons import COMPARE, fold
 from ._handlers import constructors, handlers, handles
 from ._operators import BINARY, IN_PLACE
+from ._source import CALL, CHECK_EQUAL, constant
 from ._symbols import is_symbolic_operand
 from ._unbacked import is_item
 from ._values import (
@@ -182,3 +183,22 @@ def number_constructor(cls: type) -> Callable:
 
 for _cls in (int, float, complex, bool):
     constructors[_cls] = number_constructor(_cls)
+
+
+def _of_devices(query: Callable) -> Callable:
+    """The handler of a function whose result is the same while the connection is."""
+
+    def handler(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if args or kwargs:
+            raise Break(f"arguments of {query.__name__}()")
+        result = query()
+        ex.guards.check(CHECK_EQUAL, constant(query).then(CALL), result)
+        return Constant(result)
+
+    return handler
+
+
+DEVICE_QUERIES = {
+    query: _of_devices(query)
+    for query in (cuda.is_available, cuda.device_count, cuda.is_bf16_supported, accelerator.is_available, accelerator.device_count)
+}

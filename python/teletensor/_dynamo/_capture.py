@@ -23,6 +23,7 @@ from ..nn import Module, dot_product_attention
 from . import (
     _builtin_containers,
     _builtin_library,
+    _builtin_numbers,
     _builtin_trees,
     _builtins,
     _handlers,
@@ -144,7 +145,8 @@ class Executor(
         copy.copy: _handlers.handlers[copy.copy], copy.deepcopy: _builtin_containers.deep_copy,
         collections.namedtuple: _builtin_containers.named_tuple,
         **_loaded_operators.FUNCTIONS, **FUNCTIONS_OF_WARNINGS, **_builtin_trees.FUNCTIONS, **FUNCTIONS_OF_UNBACKED,
-        **SYMBOLIC_FUNCTIONS, **_builtin_library.FUNCTIONS, **_random_numbers.FUNCTIONS, is_compiling: _always_true,
+        **SYMBOLIC_FUNCTIONS, **_builtin_numbers.DEVICE_QUERIES, **_builtin_library.FUNCTIONS, **_random_numbers.FUNCTIONS,
+        is_compiling: _always_true,
     }
 
     def __init__(self, table: dict, names: tuple[str, ...], policy: SizePolicy, follows_sizes: bool = False) -> None:

@@ -190,6 +190,10 @@ class Code:
         """The expressions of values, separated by commas."""
         return ", ".join(self.value(v) for v in values)
 
+    def arguments(self, args: list[Value], kwargs: dict[str, Value]) -> str:
+        """The arguments of a call."""
+        return ", ".join([*map(self.value, args), *(f"{k}={self.value(v)}" for k, v in kwargs.items())])
+
     def _make(self, value: Value) -> str:
         if isinstance(value, (TensorValue, HandleValue)):
             if value.node is None or value.node.graph is not self.ex.root_graph:
@@ -222,8 +226,7 @@ class Code:
             self.lines.append(f"{name}.extend([{self.values(value.items)}])")
             return name
         if isinstance(value, BuiltValue):
-            kwargs = "".join(f", {k}={self.value(v)}" for k, v in value.kwargs.items())
-            return self._name(f"{self.constant(value.make)}({self.values(value.args)}{kwargs})")
+            return self._name(f"{self.constant(value.make)}({self.arguments(value.args, value.kwargs)})")
         if isinstance(value, SliceValue):
             return f"slice({self.values(value.parts)})"
         if isinstance(value, CellValue):
@@ -240,8 +243,7 @@ class Code:
         if isinstance(value, BuiltinMethod):
             return self._name(f"getattr({self.value(value.self)}, {value.name!r})")
         if isinstance(value, PartialValue):
-            kwargs = "".join(f", {k}={self.value(v)}" for k, v in value.kwargs.items())
-            return self._name(f"partial({', '.join(self.value(v) for v in [value.function, *value.args])}{kwargs})")
+            return self._name(f"partial({self.arguments([value.function, *value.args], value.kwargs)})")
         if isinstance(value, TransformValue):
             options = self.constant(value.options)
             return self._name(f"{self.constant(value.transform)}({self.value(value.function)}, **{options})")

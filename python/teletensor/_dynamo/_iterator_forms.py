@@ -145,7 +145,14 @@ def _from_iterable(iterables):
 def _by_form(original: Any, form: Callable) -> Callable:
     def handler(ex, args, kwargs):
         generator = ex.real(ex.call(ex.wrap(form, constant(form)), args, kwargs))
-        return IteratorValue(lambda: ex.advance(generator), None, original)
+
+        def advance():
+            result.remake = None
+            return ex.advance(generator)
+
+        result = IteratorValue(advance, None, original)
+        result.remake = lambda code: f"{code.constant(original)}({code.arguments(args, kwargs)})"
+        return result
 
     return handler
 

@@ -11,7 +11,7 @@ import re
 import threading
 import types
 import weakref
-from typing import Any
+from typing import Any, Generic
 
 from .. import _C
 from .._C import Tensor
@@ -95,7 +95,9 @@ def is_namedtuple(cls: type) -> bool:
     """Whether the class was made by collections.namedtuple or typing.NamedTuple."""
     if not issubclass(cls, tuple) or not isinstance(getattr(cls, "_fields", None), tuple):
         return False
-    return cls.__bases__ == (tuple,) or getattr(cls.__bases__[0], "into", None) is cls  # of results that were given as out=
+    if cls.__bases__ in ((tuple,), (tuple, Generic)):
+        return True
+    return getattr(cls.__bases__[0], "into", None) is cls  # of results that were given as out=
 
 
 def is_plain_namedtuple(cls: type) -> bool:

@@ -15,7 +15,7 @@ import functools
 import itertools  # noqa: F401
 import math  # noqa: F401
 import operator  # noqa: F401
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import teletensor as torch
 
@@ -46,6 +46,26 @@ class Color(enum.Enum):
 class Pair(NamedTuple):
     left: object
     right: object
+
+
+T = TypeVar("T")
+
+
+class GenericPair(NamedTuple, Generic[T]):
+    left: T
+    right: T
+
+    def total(self):
+        return self.left + self.right
+
+
+class _Shaped(type):
+    def __instancecheck__(cls, instance):
+        return hasattr(instance, "shape")
+
+
+class Shaped(metaclass=_Shaped):
+    pass
 
 
 @dataclasses.dataclass
@@ -839,3 +859,27 @@ def break_disabled(x, y):
 @torch._dynamo.disable
 def _disabled(a):
     return a + 10
+
+
+@row()
+def generic_named_tuple(x, y):
+    pair = GenericPair(x * 2, y)
+    return pair.total(), pair.left, pair
+
+
+@row(1, 3)
+def unread_iterators(x, y):
+    z = [x + 1, y, x * 2]
+    some, all_ = itertools.compress(z, [1, 0, 1]), itertools.takewhile(lambda v: v.dim() == 2, z)
+    torch._dynamo.graph_break()
+    return list(some), list(all_)
+
+
+@row()
+def instances_by_metaclass(x, y):
+    return x + isinstance(x, Shaped), y + isinstance(3, Shaped), isinstance(Shaped(), Shaped)
+
+
+@row()
+def queries_of_devices(x, y):
+    return x.cuda() if torch.cuda.is_available() and torch.accelerator.device_count() > 8 else x + torch.cuda.device_count()
