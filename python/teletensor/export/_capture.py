@@ -196,12 +196,22 @@ def _check_attributes(module: Module) -> None:
                 )
 
 
+def state_of(module: Module) -> dict[str, Tensor]:
+    """The parameters and persistent buffers by name: state_dict() without its hooks."""
+    return {
+        f"{prefix}.{name}" if prefix else name: tensor
+        for prefix, part in module.named_modules(remove_duplicate=False)
+        for name, tensor in (*part._parameters.items(), *part._buffers.items())
+        if tensor is not None and name not in part._non_persistent_buffers_set
+    }
+
+
 def _add_states(module: Module, made: Captured) -> dict[str, RecordedTensor]:
     """Adds the placeholders of parameters and buffers; returns their recorded tensors by name."""
     recording = made.recording
     values: dict[str, RecordedTensor] = {}
     seen: dict[int, RecordedTensor] = {}
-    persistent = set(module.state_dict(keep_vars=True))
+    persistent = state_of(module)
     for kind, prefix, found in (
         (InputKind.PARAMETER, "p", module.named_parameters(remove_duplicate=False)),
         (InputKind.BUFFER, "b", module.named_buffers(remove_duplicate=False)),

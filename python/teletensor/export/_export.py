@@ -29,7 +29,7 @@ from ..fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from ..fx.node import Node
 from ..nn import Module
 from ..utils import _pytree as pytree
-from ._capture import Captured, capture
+from ._capture import Captured, capture, state_of
 from ._checks import InputCheck, TensorInput, ValueRange
 from ._errors import UserError
 from ._fixes import ViolatedError, suggested_fixes
@@ -314,7 +314,7 @@ def program_of(what: Exported, captured: Captured, ranges: dict, symbols: list[S
         (name, TensorInput([sizes.get((i, d), n) for d, n in enumerate(leaf.shape)], leaf.dtype) if isinstance(leaf, Tensor) else leaf)
         for i, (name, leaf) in enumerate(zip(names, leaves))
     ]
-    state = mod.state_dict(keep_vars=True)
+    state = state_of(mod)
     constants = dict(captured.constants)
     constants |= {n: b for n, b in mod.named_buffers() if n not in state}
     forward_names = _forward_names(mod, args, kwargs)

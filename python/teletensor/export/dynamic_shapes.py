@@ -215,8 +215,8 @@ def _specs_of_leaves(specs: Any, value: Any, path: str, found: list[tuple[Any, s
         if set(specs) - set(value):
             raise _shape_error(f"`dynamic_shapes` has unknown keys {sorted(set(specs) - set(value))} at {path}")
         below = [specs.get(k) for k in keys]
-    elif isinstance(specs, (list, tuple)) and len(specs) == len(children):
-        below = list(specs)
+    elif (type(specs) is type(value) or isinstance(specs, (list, tuple))) and len(_children(specs)[0]) == len(children):
+        below = _children(specs)[0]
     else:
         raise _shape_error(
             f"Detected mismatch between the structure of `inputs` and `dynamic_shapes`: `inputs{path}` has {len(children)} elements, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import itertools
 import operator
 from typing import Any
 
@@ -81,18 +82,15 @@ class _Preserved(Module):
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Whether two modules have the same code and tensors, and both or none of them a signature."""
+    """Whether two modules have the same code, which uses the same tensors, and both or none of them a signature."""
+    if not hasattr(a, "graph") or not hasattr(b, "graph"):
+        return a is b
     if isinstance(a, _Preserved) != isinstance(b, _Preserved) or _form(a.graph) != _form(b.graph):
-        return False
-    pairs = [dict(m.named_parameters()) | dict(m.named_buffers()) for m in (a, b)]
-    children = [dict(m.named_children()) for m in (a, b)]
-    if pairs[0].keys() != pairs[1].keys() or children[0].keys() != children[1].keys():
-        return False
-    if any(pairs[0][k] is not pairs[1][k] for k in pairs[0]):
         return False
     if isinstance(a, _Preserved) and (a._places != b._places or a._interface() != b._interface()):
         return False
-    return all(hasattr(c, "graph") and hasattr(children[1][n], "graph") and _same(c, children[1][n]) for n, c in children[0].items())
+    used = [n.target for n in a.graph.nodes if n.op in ("get_attr", "call_module")]
+    return all(_same(_attribute_of(a, name), _attribute_of(b, name)) for name in used)
 
 
 def _form(graph: Graph) -> list[Any]:
@@ -111,7 +109,7 @@ class _Part:
     def __init__(self, outer: GraphModule, depth: int, signatures: Signatures) -> None:
         self.outer, self.depth, self.signatures = outer, depth, signatures
         self.counts: dict[str, int] = {}
-        self.made: dict[str, list[tuple[str, GraphModule]]] = {}
+        self.made: dict[str, dict[str, Any]] = {}
 
     def module(self, nodes: list[Node], inputs: list[Node], results: list[Any], path: str) -> GraphModule:
         """The module of some nodes: those of modules that were called become calls of submodules."""
@@ -187,12 +185,16 @@ class _Part:
 
     def _added(self, root: Module, name: str, made: Any, number: int) -> str:
         """Adds the module of a call; one that equals a former call's is that one."""
-        for known, other in self.made.setdefault(name, []):
+        owner, last = _owner(root, name)
+        before = owner._modules.get(last)
+        modules = self.made.setdefault(name, {name: before} if hasattr(before, "graph") else {})
+        for known, other in modules.items():
             if _same(made, other):
                 return known
-        label = name if number == 0 else f"{name}@{number}"
+        labels = (f"{name}@{i}" if i else name for i in itertools.count(number))
+        label = next(label for label in labels if label not in modules)
         _add_module(root, label, made)
-        self.made[name].append((label, made))
+        modules[label] = made
         return label
 
     def _end(self, nodes: list[Node], at: int, child: str) -> int:
@@ -249,9 +251,19 @@ def _add_module(root: Module, path: str, module: Module) -> None:
     owner, name = _owner(root, path)
     before = owner._modules.get(name)
     owner._modules[name] = module
-    for kind in ("_parameters", "_buffers", "_modules") if before is not None else ():
+    if before is not None:
+        _add_attributes(module, before)
+
+
+def _add_attributes(module: Module, before: Module) -> None:
+    """Adds the attributes that calls of `module` do not use, but others do."""
+    for kind in ("_parameters", "_buffers", "_modules"):
         for key, value in getattr(before, kind).items():
-            getattr(module, kind).setdefault(key, value)
+            own = getattr(module, kind).setdefault(key, value)
+            if kind == "_modules" and own is not value:
+                if hasattr(value, "graph") and not _same(own, value):
+                    raise NotImplementedError(f"[unflatten] {key} computes something else in the module that contains it")
+                _add_attributes(own, value)
 
 
 def _set_attribute(root: Module, path: str, value: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 
 import pytest
@@ -114,3 +115,64 @@ def test_strict_requires_one_graph(torch):
         torch.export.export(Prints(), (x,), strict=True)
     program = torch.export.export(torch.nn.Linear(2, 3), (x,), strict=True)
     assert len(program.graph_signature.parameters) == 2
+
+
+def test_submodules_that_others_call_and_write(torch):
+    class Inner(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", torch.ones(1))
+
+        def forward(self, x):
+            return x + 1
+
+    class Middle(Inner):
+        def __init__(self):
+            super().__init__()
+            self.inner = Inner()
+
+        def forward(self, x):
+            return self.inner(x + self.inner.count) * self.count
+
+    class Outer(Middle):
+        def __init__(self):
+            super().__init__()
+            self.middle = Middle()
+
+        def forward(self, x):
+            x = self.middle(x + self.middle.inner.count)
+            self.middle.inner.count.add_(1)
+            x = self.middle.inner(x + self.middle.count) * self.inner(x)
+            return self.middle(x) + self.middle.inner(x * 2)
+
+    def result(module):
+        return [module(torch.ones(1)), module(torch.ones(1)), sorted((k, v.item()) for k, v in module.named_buffers())]
+
+    program = torch.export.export(Outer(), (torch.ones(1),))
+    assert str(result(torch.export.unflatten(program))) == str(result(Outer()))
+
+
+def test_hooks_of_state_dict_do_not_change_a_program(torch):
+    module = torch.nn.Sequential(torch.nn.Linear(2, 2))
+    module._register_state_dict_hook(lambda module, state, prefix, meta: state.clear())
+    module.register_buffer("hidden", torch.ones(2), persistent=False)
+    program = torch.export.export(module, (torch.ones(2),))
+    assert list(program.state_dict) == ["0.weight", "0.bias"]
+    assert torch.equal(program.module()(torch.ones(2)), module(torch.ones(2)))
+
+
+def test_dynamic_shapes_in_a_dataclass(torch):
+    @dataclasses.dataclass
+    class Pair:
+        x: object
+        y: list
+
+    class Sums(torch.nn.Module):
+        def forward(self, pair):
+            return pair.x + pair.y[0]
+
+    torch.export.register_dataclass(Pair, serialized_type_name="test_dynamic_shapes_in_a_dataclass.Pair")
+    pair, sizes, dim = Pair(torch.ones(4), [torch.ones(4)]), torch.export.ShapesCollection(), torch.export.Dim("dim", max=10)
+    sizes[pair.x], sizes[pair.y[0]] = (dim,), (dim,)
+    program = torch.export.export(Sums(), (pair,), dynamic_shapes=sizes.dynamic_shapes(Sums(), (pair,)))
+    assert program.module()(Pair(torch.ones(7), [torch.ones(7)])).shape == (7,)
