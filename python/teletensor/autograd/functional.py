@@ -11,13 +11,12 @@ from .gradients import grad
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 
-def _prepare(inputs, create_graph: bool):
+def _prepare(function: str, inputs, create_graph: bool):
     """Returns the inputs as leaves that require grad, and whether `inputs` is a sequence.
 
     With create_graph, an input that already requires grad is returned as a view, so that one that is given twice is two inputs.
     """
-    many = isinstance(inputs, (tuple, list))
-    given = tuple(inputs) if many else (inputs,)
+    many, given = _as_tuple(tuple(inputs) if isinstance(inputs, list) else inputs, "inputs", function)
     return tuple(x.view_as(x) if create_graph and x.requires_grad else x.detach().requires_grad_() for x in given), many
 
 
@@ -167,13 +166,14 @@ def vjp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
         create_graph: whether the results can be differentiated further.
         strict: whether an output that does not depend on an input is an error, instead of a derivative of zero.
     """
-    leaves, many = _prepare(inputs, create_graph)
+    leaves, many = _prepare("vjp", inputs, create_graph)
     outputs, several = _several("vjp", func(*leaves))
     vectors = _vectors("vjp", v, outputs, "output of")
     found = _derivatives(outputs, leaves, vectors, create_graph, strict, "The output")
     return _result(outputs, several, create_graph), _result(found, many, create_graph)
 
 
+@enable_grad()
 def jvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
     """Returns (func(inputs), J v), where J is the Jacobian, in one forward pass.
 
@@ -184,18 +184,17 @@ def jvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
         create_graph: whether the results can be differentiated further.
         strict: whether an output that does not depend on the inputs is an error.
     """
-    many = isinstance(inputs, (tuple, list))
-    primals = tuple(inputs) if many else (inputs,)
-    several = many and isinstance(v, (tuple, list))
-    tangents = tuple(_C.torch.ones_like(x) for x in primals) if v is None else tuple(v) if several else (v,)
-    if v is None and (len(primals) != 1 or primals[0].numel() != 1):
-        raise RuntimeError(
-            "The vector v can only be None if the input to the user-provided function is a single Tensor "
-            "with a single element."
-        )
+    _, primals = _as_tuple(tuple(inputs) if isinstance(inputs, list) else inputs, "inputs", "jvp")
+    tangents = _vectors("jvp", v, primals, "input to")
     if not create_graph:
         primals, tangents = tuple(map(_transforms.untaped, primals)), tuple(map(_transforms.untaped, tangents))
-    outputs, products = forward.values_and_products(func, primals, tangents, strict)
+
+    def checked(*args):
+        outputs = func(*args)
+        _several("jvp", outputs)
+        return outputs
+
+    outputs, products = forward.values_and_products(checked, primals, tangents, strict)
     if create_graph:
         return outputs, products
     return tree.map_leaves(_transforms.untaped, outputs), tree.map_leaves(_transforms.untaped, products)
@@ -226,7 +225,7 @@ def jacobian(
             "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. "
             "Please either set `strict=False` or `vectorize=False`."
         )
-    leaves, many = _prepare(inputs, create_graph)
+    leaves, many = _prepare("jacobian", inputs, create_graph)
     outputs, several = _several("jacobian", func(*leaves))
     found = tuple(_rows(y, leaves, create_graph, strict, f"Output {i}") for i, y in enumerate(outputs))
     shaped = tuple(row if many else row[0] for row in found)
@@ -315,7 +314,7 @@ def vhp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
 @enable_grad()
 def _hessian_product(name: str, func, inputs, v, create_graph: bool, strict: bool):
     _reject_strict(f"{name}(strict=True)", strict)
-    leaves, many = _prepare(inputs, create_graph)
+    leaves, many = _prepare(name, inputs, create_graph)
     vectors = _vectors(name, v, leaves, "input to")
     output = _scalar(name, func(*leaves))
     first = _derivatives((output,), leaves, (_one(output),), True, False, "The output")

@@ -51,6 +51,8 @@ def test_without_gradient_mode(torch):
         assert functional.jacobian(torch.square, a).tolist() == [[2, 0], [0, 4]]
         assert functional.hessian(lambda a: (a**3).sum(), a).tolist() == [[6, 0], [0, 12]]
         assert functional.vjp(torch.square, a, a)[1].tolist() == [2, 8]
+        value, product = functional.jvp(torch.square, a.clone().requires_grad_(), a, create_graph=True)
+        assert value.grad_fn is not None and product.grad_fn is not None and product.tolist() == [2, 8]
         for product in (functional.hvp, functional.vhp):
             value, found = product(lambda a: (a**3).sum().reshape(1), a, a)
             assert value.tolist() == [9] and found.tolist() == [6, 24]
@@ -95,6 +97,13 @@ def test_refused_vectors_and_functions(torch):
         functional.jacobian(lambda a: 3.0, a)
     with pytest.raises(TypeError):
         functional.vjp(torch.sin, a, 3.0)
+    for product in (functional.vjp, functional.jvp, functional.vhp, functional.hvp, lambda f, x, v: functional.jacobian(f, x)):
+        with pytest.raises(TypeError, match="inputs given to"):
+            product(lambda a: (a**3).sum(), (a, 2), a)
+    with pytest.raises(TypeError, match="given to jvp must be"):
+        functional.jvp(lambda a: (a, 2), a, a)
+    with pytest.raises(RuntimeError, match="expected"):
+        functional.jvp(torch.sin, a, a[:1])
 
 
 def test_standard_basis_for_several_tensors(torch):
