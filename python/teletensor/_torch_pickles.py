@@ -21,7 +21,9 @@ def _rebuild_function(name: str) -> Any:
         raise AttributeError(f"module {_utils.__name__!r} has no attribute {name!r}")
     from .serialization import _rebuild
 
-    return getattr(_rebuild, _REBUILD[name])
+    function = getattr(_rebuild, _REBUILD[name])
+    function.__module__, function.__qualname__ = _utils.__name__, name  # as files name it
+    return function
 
 
 def _layout(name: str) -> Any:

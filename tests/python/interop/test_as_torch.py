@@ -53,11 +53,25 @@ found = torch.compile(f, fullgraph=True, backend="eager")(torch.ones(3)).item()
 print("right" if abs(found - 9.42478) < 1e-4 else found)
 """
 
+# A program's class returns one of the functions with which PyTorch restores tensors.
+PICKLED = """
+import teletensor.as_torch, torch, io
+class Spoofed:
+    def __reduce_ex__(self, protocol):
+        indices = [torch.tensor(i) for i in ([0, 1, 1], [0])]
+        return torch._utils._rebuild_sparse_tensor, (torch.sparse_csr, (*indices, torch.ones(1), torch.Size((2, 2))))
+file = io.BytesIO()
+torch.save(Spoofed(), file)
+file.seek(0)
+found = torch.load(file).to_dense().tolist()
+print("right" if found == [[1, 0], [0, 0]] else found)
+"""
+
 
 @pytest.mark.parametrize(
     "code, said",
     [
-        *((code, "right") for code in (ASKS, PACKAGE, COMPILED)),
+        *((code, "right") for code in (ASKS, PACKAGE, COMPILED, PICKLED)),
         ("import sys; sys.modules['torch'] = sys\nimport teletensor.as_torch", "already"),
     ],
 )
