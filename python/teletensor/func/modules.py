@@ -11,37 +11,51 @@ from .._C import Tensor
 
 
 def _registry(module: Any, path: str) -> tuple[dict, str]:
-    """Returns the dictionary that contains the named parameter or buffer, and its key."""
+    """Returns the dictionary that contains the named parameter, buffer or other attribute, and its key."""
     where, _, name = path.rpartition(".")
     owner = module.get_submodule(where)
-    for registry in (owner._parameters, owner._buffers):
-        if name in registry:
-            return registry, name
-    raise KeyError(f"[functional_call] {type(module).__name__} has no parameter or buffer {path!r}")
+    return next((registry for registry in (owner._parameters, owner._buffers) if name in registry), vars(owner)), name
+
+
+def _names_by_tensor(module: Any) -> list[list[str]]:
+    """The names of each parameter and buffer."""
+    held: dict[int, list[str]] = {}
+    for find in (module.named_parameters, module.named_buffers):
+        for name, value in find(remove_duplicate=False):
+            held.setdefault(id(value), []).append(name)
+    return list(held.values())
 
 
 @contextmanager
-def _replaced(module: Any, values: dict[str, Tensor], tie_weights: bool) -> Iterator[None]:
-    names = dict(values)
-    if tie_weights:  # replace a shared tensor under all of its names
-        held: dict[int, list[str]] = {}
-        for find in (module.named_parameters, module.named_buffers):
-            for name, value in find(remove_duplicate=False):
-                held.setdefault(id(value), []).append(name)
-        for shared in held.values():
-            given = [name for name in shared if name in values]
-            for name in shared:
-                if given and name not in names:
-                    names[name] = values[given[0]]
-    replacements = [(*_registry(module, name), value) for name, value in names.items()]
-    before = [registry[name] for registry, name, _ in replacements]
+def reparametrized(module: Any, given: dict[str, Tensor], tie_weights: bool = False, strict: bool = False) -> Iterator[None]:
+    """Sets parameters and buffers of a module, or other attributes, within a context.
+
+    Afterwards `given` has the tensors that the module then had: code within the context may have replaced them.
+    """
+    names = dict(given)
+    names_by_tensor = _names_by_tensor(module)
+    for shared in names_by_tensor if tie_weights else ():
+        first = next((name for name in shared if name in given), None)
+        for name in shared if first is not None else ():
+            names.setdefault(name, given[first])
+    own = {name for shared in names_by_tensor for name in shared}
+    if strict and own != names.keys():
+        keys = {"Unexpected": [name for name in given if name not in own], "Missing": sorted(own - names.keys())}
+        messages = [f"{kind} key(s): {', '.join(map(repr, found))}." for kind, found in keys.items() if found]
+        raise RuntimeError(f"Error(s) in reparametrizing for {module._get_name()}:\n\t" + "\n\t".join(messages))
+    places = [(*_registry(module, name), name, value) for name, value in names.items()]
+    before = [(registry, key, registry.get(key, module)) for registry, key, _, _ in places]  # the module stands for no tensor
     try:
-        for registry, name, value in replacements:
-            registry[name] = value
+        for registry, key, _, value in places:
+            registry[key] = value
         yield
+        given.update({name: registry[key] for registry, key, name, _ in places if name in given})
     finally:
-        for (registry, name, _), value in zip(replacements, before):
-            registry[name] = value
+        for registry, key, value in before:
+            if value is module:
+                registry.pop(key, None)
+            else:
+                registry[key] = value
 
 
 def functional_call(
@@ -56,22 +70,17 @@ def functional_call(
         tie_weights: whether a tensor that the module has under several names is replaced under all of them.
         strict: whether all parameters and buffers must be given, and no other names.
     """
-    dicts = parameter_and_buffer_dicts if isinstance(parameter_and_buffer_dicts, (tuple, list)) else [parameter_and_buffer_dicts]
+    several = isinstance(parameter_and_buffer_dicts, (tuple, list))
     values: dict[str, Tensor] = {}
-    for given in dicts:
+    for given in parameter_and_buffer_dicts if several else [parameter_and_buffer_dicts]:
         if not isinstance(given, dict):
             raise ValueError(f"[functional_call] expected a dict, or a list of dicts, got {type(given).__name__}")
         repeated = values.keys() & given.keys()
         if repeated:
             raise ValueError(f"[functional_call] expected each name once, got {sorted(repeated)} more than once")
         values.update(given)
-    if strict:
-        expected = {name for find in (module.named_parameters, module.named_buffers) for name, _ in find()}
-        if expected != values.keys():
-            missing, unknown = sorted(expected - values.keys()), sorted(values.keys() - expected)
-            raise RuntimeError(f"[functional_call] missing {missing}, unexpected {unknown}")
     arguments = () if args is None else args if isinstance(args, tuple) else (args,)
-    with _replaced(module, values, tie_weights):
+    with reparametrized(module, values if several else parameter_and_buffer_dicts, tie_weights, strict):
         return module(*arguments, **(kwargs or {}))
 
 

@@ -176,10 +176,33 @@ def test_functional_call_does_not_change_the_module(torch, func):
     out = func.functional_call(model, {"0.weight": torch.zeros(2, 2), "0.bias": torch.ones(2)}, torch.ones(3, 2))
     assert out.abs().max().item() < 1e-3
     assert close(torch, model[0].weight, before) and isinstance(model[0].weight, torch.nn.Parameter)
-    with pytest.raises(KeyError, match="no parameter or buffer 'nothing'"):
-        func.functional_call(model[0], {"nothing": torch.ones(1)}, torch.ones(1, 2))
-    with pytest.raises(RuntimeError, match="missing"):
-        func.functional_call(model, {"0.weight": torch.zeros(2, 2)}, torch.ones(3, 2), strict=True)
+    for given, message in (({"0.weight": torch.zeros(2, 2)}, "Missing"), ({"nothing": torch.ones(1)}, "Unexpected key.*'nothing'")):
+        with pytest.raises(RuntimeError, match=message):
+            func.functional_call(model, given, torch.ones(3, 2), strict=True)
+
+
+def test_functional_call_sets_other_attributes_and_returns_what_was_set(torch, func):
+    class Counts(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", torch.zeros(()))
+
+        def forward(self, x):
+            self.count = self.count + 1
+            return x + self.scale
+
+    model, given = Counts(), {"count": torch.ones(()), "scale": torch.ones(())}
+    assert func.functional_call(model, given, torch.ones(())) == 2
+    assert given["count"] == 2 and model.count == 0 and not hasattr(model, "scale")
+
+
+def test_strict_functional_call_with_one_name_of_tied_weights(torch, func):
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2, bias=False), torch.nn.Linear(2, 2, bias=False))
+    model[1].weight = model[0].weight
+    given = {"1.weight": torch.eye(2)}
+    assert func.functional_call(model, given, torch.ones(1, 2), strict=True).tolist() == [[1, 1]]
+    with pytest.raises(RuntimeError, match="Missing key.*'0.weight'"):
+        func.functional_call(model, given, torch.ones(1, 2), tie_weights=False, strict=True)
 
 
 def test_functional_call_replaces_tied_weights_together(torch, func):

@@ -3,41 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 __all__ = ["functional_call"]
 
 
-@contextmanager
 def _reparametrize_module(
     module, parameters_and_buffers: dict, tie_weights: bool = False, strict: bool = False, stack_weights: bool = False
-) -> Iterator[None]:
-    """Replaces a module's parameters and buffers within a context, as functional_call does. Ignores unknown names.
+):
+    """Replaces a module's parameters and buffers within a context, as functional_call does."""
+    from ...func.modules import reparametrized
 
-    Afterwards the dict has the tensors that the module then had: code within the context may have replaced them. Nested
-    contexts restore the tensors in reverse order, with and without `stack_weights`.
-    """
-    from ...func.modules import _registry, _replaced
-
-    own = {name for find in (module.named_parameters, module.named_buffers) for name, _ in find(remove_duplicate=False)}
-    once = {name for find in (module.named_parameters, module.named_buffers) for name, _ in find()}
-    if strict and once != parameters_and_buffers.keys():
-        messages = []
-        if unexpected := [name for name in parameters_and_buffers if name not in own]:
-            messages.append(f"Unexpected key(s): {', '.join(map(repr, unexpected))}.")
-        if missing := sorted(once - parameters_and_buffers.keys()):
-            messages.append(f"Missing key(s): {', '.join(map(repr, missing))}.")
-        if messages:
-            raise RuntimeError(f"Error(s) in reparametrizing for {module._get_name()}:\n\t" + "\n\t".join(messages))
-    values = {name: value for name, value in parameters_and_buffers.items() if name in own}
-    with _replaced(module, values, tie_weights):
-        try:
-            yield
-        finally:
-            for name in values:
-                registry, key = _registry(module, name)
-                parameters_and_buffers[name] = registry[key]
+    return reparametrized(module, parameters_and_buffers, tie_weights, strict)
 
 
 def _functional_call(
