@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import Any, Callable
 
@@ -70,11 +71,6 @@ for _name in FOREACH_UNARY.split():
     _unary(_name)
 
 
-def _with_alpha(run: Callable, options: dict) -> Callable:
-    alpha = options.get("alpha", 1)
-    return run if alpha == 1 else lambda a, b: run(a, b * alpha)
-
-
 def _least(a: Tensor, b: Any) -> Tensor:
     return _C.torch.minimum(a, b) if isinstance(b, Tensor) else _C.torch.clamp_max(a, b)
 
@@ -96,7 +92,7 @@ def _binary(name: str) -> None:
         _check_options(name, options)
         lists = [values for values in (self, other) if isinstance(values, (list, tuple)) and values and isinstance(values[0], Tensor)]
         count = _check(name, *(lists or [self]))
-        run_one = _with_alpha(run, options)
+        run_one = functools.partial(getattr(_C.torch, name), **options) if options.get("alpha", 1) != 1 else run
         return (run_one(a, b) for a, b in zip(_each(name, self, count), _each(name, other, count)))
 
     def apply(self: Any, other: Any, **options: Any) -> tuple[Tensor, ...]:

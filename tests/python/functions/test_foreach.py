@@ -64,6 +64,9 @@ def test_others(torch):
     leaf = torch.ones(2, requires_grad=True)
     f.mul([leaf, leaf], [3, 4])[1].sum().backward()
     assert leaf.grad.tolist() == [4, 4]
+    halves = torch.linspace(-3, 3, 50).half()
+    others = halves.flip(0) * 1.7
+    equal(f.sub([halves], [others], alpha=3.14), [torch.sub(halves, others, alpha=3.14)])
     assert f.add.__name__ == "add" and set(f.__all__) <= set(dir(f))
 
 
