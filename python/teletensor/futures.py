@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
@@ -12,6 +13,13 @@ __all__ = ["Future", "collect_all", "wait_all"]
 
 
 T = TypeVar("T")
+
+
+def _run(callback: Callable[[Future], object], future: Future) -> object:
+    try:
+        return callback(future)
+    except Exception as e:
+        raise RuntimeError(f"Got the following error when running the callback: {type(e).__name__}: {e}") from e
 
 
 class Future(Generic[T]):
@@ -40,7 +48,14 @@ class Future(Generic[T]):
             self._completed.set()
             callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
-            callback(self)
+            self._notify(callback)
+
+    def _notify(self, callback: Callable[[Future], None]) -> None:
+        """Calls a callback, whose error nobody would receive."""
+        try:
+            _run(callback, self)
+        except RuntimeError as e:
+            logging.getLogger(__name__).error(e)
 
     def _finish(self) -> None:
         with self._lock:
@@ -83,23 +98,23 @@ class Future(Generic[T]):
         self._complete(None, result)
 
     def add_done_callback(self, callback: Callable[[Future], None]) -> None:
-        """Calls ``callback(self)`` when the future is complete; at once if it is."""
+        """Calls ``callback(self)`` when the future is complete; at once if it is. Errors of the callback are logged."""
         with self._lock:
             if not self._completed.is_set():
                 self._callbacks.append(callback)
                 return
-        callback(self)
+        self._notify(callback)
 
     def then(self, callback: Callable[[Future], object]) -> Future:
-        """Returns a future of ``callback(self)``."""
+        """Returns a future of ``callback(self)``, whose errors it raises as RuntimeError."""
         if self._compute is not None:
-            return Future(compute=lambda: (self._finish(), callback(self))[1], is_ready=self._is_ready)
+            return Future(compute=lambda: (self._finish(), _run(callback, self))[1], is_ready=self._is_ready)
         derived = Future()
 
         def run(parent: Future) -> None:
             try:
-                value = callback(parent)
-            except Exception as e:  # noqa: BLE001 - stored, and raised by wait()
+                value = _run(callback, parent)
+            except RuntimeError as e:
                 derived.set_exception(e)
             else:
                 derived.set_result(value)
