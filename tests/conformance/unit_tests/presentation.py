@@ -46,6 +46,12 @@ def _name_parameters(common_utils: ModuleType) -> None:
     common_utils.parametrize._formatted_str_repr = named
 
 
+def _name_modules(common_modules: ModuleType) -> None:
+    """Gives tests of modules PyTorch's names."""
+    names = common_modules.MODULE_CLASS_NAMES
+    names.update({module: name.removeprefix("teletensor.") for module, name in names.items()})
+
+
 class _Loader(SourceFileLoader):
     """Executes a file of PyTorch."""
 
@@ -54,6 +60,8 @@ class _Loader(SourceFileLoader):
             super().exec_module(module)
         if module.__name__ == f"{INTERNAL}.common_utils":
             _name_parameters(module)
+        if module.__name__ == f"{INTERNAL}.common_modules":
+            _name_modules(module)
 
 
 class _Finder:
