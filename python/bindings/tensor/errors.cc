@@ -13,11 +13,12 @@ namespace {
 
 PyObject* out_of_memory_error = nullptr;
 PyObject* linalg_error = nullptr;
+PyObject* index_error = nullptr;  // an IndexError that `except RuntimeError` catches, too
 
 PyObject* exception_type(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::kRuntime: return PyExc_RuntimeError;
-    case ErrorKind::kIndex: return PyExc_IndexError;
+    case ErrorKind::kIndex: return index_error;
     case ErrorKind::kType: return PyExc_TypeError;
     case ErrorKind::kValue: return PyExc_ValueError;
     case ErrorKind::kNotImplemented: return PyExc_NotImplementedError;
@@ -61,8 +62,12 @@ bool init_errors(PyObject* module) {
   linalg_error = PyErr_NewExceptionWithDoc("teletensor.linalg.LinAlgError",
                                            "A matrix has no decomposition, inverse or solution of the requested kind.",
                                            PyExc_RuntimeError, nullptr);
+  // PyTorch raises one or the other for an invalid index, by operator.
+  const Owned bases(PyTuple_Pack(2, PyExc_IndexError, PyExc_RuntimeError));
+  index_error = bases ? PyErr_NewException("teletensor._C.IndexError", bases.get(), nullptr) : nullptr;
   return out_of_memory_error && PyModule_AddObjectRef(module, "OutOfMemoryError", out_of_memory_error) == 0 &&
-         linalg_error && PyModule_AddObjectRef(module, "LinAlgError", linalg_error) == 0;
+         linalg_error && PyModule_AddObjectRef(module, "LinAlgError", linalg_error) == 0 && index_error &&
+         PyModule_AddObjectRef(module, "IndexError", index_error) == 0;
 }
 
 void set_python_error(const std::exception& e) {

@@ -5,7 +5,7 @@
 
 namespace tt::python {
 
-// Adds OutOfMemoryError and LinAlgError (RuntimeErrors) to the module.
+// Adds OutOfMemoryError, LinAlgError and IndexError (RuntimeErrors) to the module.
 bool init_errors(PyObject* module);
 
 }  // namespace tt::python

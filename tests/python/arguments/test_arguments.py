@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.special
@@ -264,6 +266,18 @@ def test_classes_below_minus_one(torch):
     for target in ([0, -2, 1], [0, -1, -2], [0, 3, 1]):
         with pytest.raises((RuntimeError, IndexError), match="out of"):
             loss(torch.tensor([0.1, 0.2, 0.3]), torch.tensor(target)).item()
+
+
+@pytest.mark.parametrize("kind", [IndexError, RuntimeError])
+def test_either_clause_catches_an_invalid_index(torch, kind):
+    x, index = torch.arange(3.0), torch.tensor([3])
+    for call in (
+        lambda: x.gather(0, index), lambda: x[index], lambda: x.masked_scatter(x < 9, x[:1]), lambda: x.sum(3),
+        lambda: torch.nn.functional.embedding_bag(index[None], torch.ones(2, 2)), lambda: torch.nn.functional.one_hot(index, 2),
+    ):  # fmt: skip
+        with pytest.raises(kind) as error:
+            call().tolist()
+        assert isinstance(pickle.loads(pickle.dumps(error.value)), kind)
 
 
 def test_unsupported_dtypes_are_not_implemented(torch):
