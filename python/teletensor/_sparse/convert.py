@@ -244,7 +244,8 @@ def compressed_to(tensor: SparseTensor, kind: layout_type, blocksize: Any) -> Sp
         raise NotImplementedError(
             f"[to_sparse] the conversion of batches from {layout_name(tensor)} to {NAMES[str(kind)]} is not supported: use to_dense()"
         )
-    return coo_to_compressed(compressed_to_coo(tensor), kind, blocksize)
+    found, dtype = coo_to_compressed(compressed_to_coo(tensor), kind, blocksize), tensor._plain.dtype
+    return compressed(kind, found._compressed.to(dtype), found._plain.to(dtype), found._elements, tensor.shape, tensor._dense_source)
 
 
 def in_layout(tensor: SparseTensor, like: SparseTensor, name: str) -> SparseTensor:
