@@ -268,6 +268,8 @@ dropout2d = feature_dropout  # as in PyTorch, dimension 1 of a 3D input counts a
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """feature_dropout of (N, C, D, H, W); input of another number of dimensions is a sample without a batch."""
+    if input.dim() not in (4, 5):
+        warnings.warn(f"dropout3d: Received a {input.dim()}-D input to dropout3d, which is deprecated", UserWarning, stacklevel=2)
     return _unbatched_feature_dropout(input, p, training, inplace, input.dim() != 5)
 
 

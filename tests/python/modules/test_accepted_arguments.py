@@ -21,6 +21,12 @@ def test_sizes_of_cosine_embedding_loss(sizes):
         F.cosine_embedding_loss(*map(torch.ones, sizes))
 
 
+@pytest.mark.parametrize("dims", [3, 6])
+def test_dropout3d_warns_of_other_dimensions(dims):
+    with pytest.warns(UserWarning, match=f"{dims}-D input to dropout3d"):
+        assert nn.Dropout3d()(torch.ones(dims * [2])).dim() == dims
+
+
 def test_layer_norm_over_no_dimensions():
     norm = nn.LayerNorm([])
     assert norm.weight.shape == norm.bias.shape == ()
