@@ -33,7 +33,7 @@ def reparametrized(module: Any, given: dict[str, Tensor], tie_weights: bool = Fa
     Afterwards `given` has the tensors that the module then had: code within the context may have replaced them.
     """
     names = dict(given)
-    names_by_tensor = _names_by_tensor(module)
+    names_by_tensor = _names_by_tensor(module) if tie_weights or strict else []  # endless for modules that contain themselves
     for shared in names_by_tensor if tie_weights else ():
         first = next((name for name in shared if name in given), None)
         for name in shared if first is not None else ():
