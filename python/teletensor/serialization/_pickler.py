@@ -164,12 +164,13 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the pickler in 
             if kind is None:
                 return Name.of(function), args
             return Name.of("torch._tensor _rebuild_from_type_v2"), (Name.of(function), Name.of(kind), args, {})
-        attributes = vars(tensor)
+        attributes = {k: v for k, v in vars(tensor).items() if k != "_parameter_type"}
         if getattr(type(tensor), "_saved_with_state", False):
             attributes = tensor._file_state()
         if isinstance(tensor, Parameter) and not _C._is_wrapper(tensor):
-            # The values as a plain tensor with the parameter's requires_grad, as PyTorch writes them.
-            data = (Tensor.__new__(Tensor, tensor.detach()), tensor.requires_grad, OrderedDict())
+            # The values as a tensor with the parameter's requires_grad, as PyTorch writes them: a plain one, or of the program's class.
+            kind = Tensor if issubclass(type(tensor), Parameter) else type(tensor)
+            data = (Tensor.__new__(kind, tensor.detach()), tensor.requires_grad, OrderedDict())
             name = "_rebuild_parameter_with_state" if attributes else "_rebuild_parameter"
             return Name.of(f"torch._utils {name}"), (*data, attributes) if attributes else data
         function, args = reduce_tensor(tensor, self._storages.of_tensor)

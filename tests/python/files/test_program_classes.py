@@ -197,3 +197,21 @@ def pickle_archive(value):
     system = {"little_endian": True, "protocol_version": 1001, "type_sizes": {}}
     header = b"".join(pickle.dumps(part, 2) for part in (LEGACY_MAGIC, 1001, system))
     return header + pickle.dumps(value, 2) + pickle.dumps([], 2)
+
+
+class Marked(tt.Tensor):
+    pass
+
+
+@pytest.mark.parametrize("attributes", [{}, {"note": "text"}])
+def test_parameter_of_a_class_of_the_program(attributes):
+    parameter = tt.nn.Parameter(tt.ones(2).as_subclass(Marked), requires_grad=False)
+    vars(parameter).update(attributes)
+    file = io.BytesIO()
+    tt.save({"w": parameter}, file)
+    for options in ({"weights_only": False}, {}):
+        file.seek(0)
+        with tt.serialization.safe_globals([Marked]):
+            found = tt.load(file, **options)["w"]
+        assert type(found) is Marked and isinstance(found, tt.nn.Parameter) and not found.requires_grad
+        assert vars(found).items() >= attributes.items() and found.tolist() == [1, 1]
