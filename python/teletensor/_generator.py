@@ -209,9 +209,14 @@ def with_generator(function):
     return draw
 
 
-def bernoulli(input: Tensor, p: float | None = None, **kwargs) -> Tensor:
+def bernoulli(input: Tensor, p: float | None = None, *, out: Tensor | None = None) -> Tensor:
     """Draws 0 or 1 for each element, 1 with the probability in input or, if it is given, with probability p."""
-    return _C.torch.bernoulli(input if p is None else _C.torch.full_like(input, p), **kwargs)
+    drawn = _C.torch.bernoulli(input if p is None else _C.torch.full_like(input, p))
+    if out is None:
+        return drawn
+    if out.shape != drawn.shape:
+        out.resize_(list(drawn.shape))
+    return out.copy_(drawn)  # of any dtype, as in PyTorch
 
 
 _draw_bernoulli = Tensor.bernoulli_

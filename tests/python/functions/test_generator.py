@@ -111,3 +111,10 @@ def test_splits_do_not_change_draws(torch):
     whole = torch.poisson(torch.full((4000,), 3.0)).tolist()
     torch.manual_seed(5)
     assert torch.poisson(torch.full((40, 100), 3.0)).reshape(-1).tolist() == whole
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float64", "complex64"])
+def test_bernoulli_writes_any_dtype(torch, dtype):
+    out = torch.full((2,), 2).to(getattr(torch, dtype))
+    assert torch.bernoulli(torch.tensor([0.0, 1.0, 1.0]), out=out) is out
+    assert out.dtype is getattr(torch, dtype) and out.tolist() == [0, 1, 1]
