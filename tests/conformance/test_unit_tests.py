@@ -8,7 +8,7 @@ import pytest
 from . import sections
 from .distributed import absent
 from .distributed.absent import Absent, AbsentModule
-from .unit_tests import comparison, former_names
+from .unit_tests import comparison, former_names, presentation
 from .unit_tests.comparison import compare, kinds
 from .unit_tests.execution import Outcome, run
 
@@ -101,3 +101,10 @@ def test_rows_of_sections_are_replaced(tmp_path):
     sections.write(page, header, ["| a | 3 |", "| b | 4 |"], ["a", "b", "c"])
     table = "| a | 3 |\n| b | 4 |\n| c | 1 |\n"
     assert page.read_text() == f"# Page\n\n## B\n\n| name |\n|---|\n| x |\n\n{header}{table}\n## C\n\n| kept |\n"
+
+
+def test_tests_of_modules_have_pytorchs_names():
+    module = ModuleType("common_modules")
+    module.MODULE_CLASS_NAMES = {int: "teletensor.nn.Linear", str: "nn.Conv1d"}
+    presentation._name_modules(module)
+    assert list(module.MODULE_CLASS_NAMES.values()) == ["nn.Linear", "nn.Conv1d"]

@@ -16,6 +16,8 @@ REASONS: dict[str, str] = {
     r""": AssertionError: ["'].*["'] does not match ["']""": "an error has another text",
     r"AttributeError: (module 'teletensor[\w.]*'|'teletensor\.Tensor' object) has no attribute '_(?!_)": _PRIVATE,
     r"(Attribute|ModuleNotFound|Import)Error: .*'(torch|teletensor)\.[\w.]*\b_[a-z][\w.]*'": _PRIVATE,
+    r"UntypedStorage\._cdata|'_OpNamespace' 'aten' object has no attribute '_|does not have the attribute '_(?!_)": _PRIVATE,
+    r"skipped: Skipped: PyTorch is built without (mkldnn|MKL)": "requires PyTorch's MKL or mkldnn",
     rf"Scalars are not equal!.* at self\.assert\w+\(.*{_COUNTS}": "counts graphs, or operators in them",
     r"Failed: Unexpected success": "passes where PyTorch is expected to fail",
     r"test_autograd::.*::test_autograd_inplace_views_cross_dtype: ": "expects the wrong gradient that the test describes",
