@@ -71,3 +71,11 @@ def test_tensors_are_not_kept(torch, use):
         assert known() is None
     finally:
         gc.enable()
+
+
+def test_load_state_dict_makes_no_cycle(torch):
+    module = torch.nn.Linear(2, 2)
+    module.load_state_dict(module.state_dict())
+    gc.collect()
+    module.load_state_dict(module.state_dict())
+    assert gc.collect() == 0

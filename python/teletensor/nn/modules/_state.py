@@ -187,6 +187,7 @@ class ModuleState:
                     )
 
         load(self, state_dict, "")
+        load = None  # it refers to itself
         if strict:
             for title, keys in (("Unexpected", unexpected), ("Missing", missing)):
                 if keys:
