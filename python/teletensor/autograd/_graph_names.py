@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Callable, NamedTuple
 
+from .. import _C
 from .._C import Tensor
 from .._grad_mode import no_grad
 from .._lazy import set_module
@@ -23,9 +24,13 @@ def tensor_of(value: Any) -> Any:
     """The tensor of a gradient edge; returns other values unchanged."""
     if not isinstance(value, GradientEdge):
         return value
-    if not isinstance(value.ownership_token, Tensor):
-        raise RuntimeError("expected a GradientEdge that get_gradient_edge() returned")
-    return value.ownership_token
+    if isinstance(value.ownership_token, Tensor):
+        return value.ownership_token
+    tensor = value.node._tensor()  # of whose grad_fn a program has made the edge
+    node, output = (None, 0) if tensor is None else _C.grad_node(tensor)
+    if node is None or node.key() != value.node._node.key() or output != value.output_nr:
+        raise RuntimeError("expected a GradientEdge of get_gradient_edge(), or of the grad_fn of a tensor that exists")
+    return tensor
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:

@@ -97,6 +97,18 @@ def test_an_edge_stays_where_it_was_taken(torch):
     assert torch.autograd.grad(z.sum(), leaf)[0].tolist() == [2, 2]
 
 
+def test_an_edge_of_a_grad_fn(torch):
+    edge_of = torch.autograd.graph.GradientEdge
+    x = torch.ones(4, requires_grad=True)
+    first, second = (x * 2).split(2)
+    edge = edge_of(second.grad_fn, second.output_nr)
+    total = (first * 3 + second * 5).sum()
+    assert torch.autograd.grad(total, (edge, x), retain_graph=True)[0].tolist() == [5, 5]
+    for wrong in (edge_of(second.grad_fn, 0), edge_of((x * 2).grad_fn, 0)):
+        with pytest.raises(RuntimeError, match="of a tensor that exists"):
+            torch.autograd.grad(total, wrong)
+
+
 def test_the_node_of_a_function_has_the_attributes_of_its_context(torch):
     class Square(torch.autograd.Function):
         @staticmethod
