@@ -76,4 +76,11 @@ const CustomOperator& add_custom_op(std::unique_ptr<CustomOperator> op, uint16_t
   return *found;
 }
 
+void infer_custom(const Op& op, Args args, Inference* out) { find_custom_op(op.id)->infer(args, out); }
+
+void check_custom_gradient(const Op& op) {
+  check(ErrorKind::kNotImplemented, find_custom_op(op.id)->has_gradient(),
+        "the operator's library declares no gradient; call it under no_grad() or with detached tensors");
+}
+
 }  // namespace tt

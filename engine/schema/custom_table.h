@@ -25,6 +25,11 @@ const CustomOperator* find_custom_op(std::string_view name);
 // In the order in which they were added.
 std::vector<const CustomOperator*> all_custom_ops();
 
+// What infer() does for a custom operator: its rules; and the refusal to record gradients that it does not declare,
+// which throws Error (NotImplementedError).
+void infer_custom(const Op& op, Args args, Inference* out);
+void check_custom_gradient(const Op& op);
+
 // Adds an operator under a free id, or returns the equal one that exists. Throws Error (ValueError) if there are too
 // many.
 const CustomOperator& add_custom_op(std::unique_ptr<CustomOperator> op);

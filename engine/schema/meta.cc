@@ -9,13 +9,14 @@
 namespace tt {
 
 bool TensorMeta::is_contiguous() const {
+  const SizesView own = sizes, steps = strides;
   SymInt expected = 1;
-  for (size_t d = sizes.size(); d-- > 0;) {
-    if (!surely_equal(strides[d], expected)) {
-      if (sizes[d] == 1) continue;  // its stride is never used
-      if (strides[d] != expected) return numel() == 0;
+  for (size_t d = own.size(); d-- > 0;) {
+    if (!surely_equal(steps[d], expected)) {
+      if (own[d] == 1) continue;  // its stride is never used
+      if (steps[d] != expected) return std::find(own.begin(), own.end(), 0) != own.end();
     }
-    expected = wrapped_product(expected, larger(sizes[d], 1));
+    expected = wrapped_product(expected, larger(own[d], 1));
   }
   return true;
 }
@@ -27,9 +28,10 @@ bool surely_equal(SizesView a, SizesView b) {
 
 Sizes contiguous_strides(SizesView sizes) {
   Sizes strides(sizes.size());
+  SymInt* const steps = strides.data();
   SymInt step = 1;
   for (size_t d = sizes.size(); d-- > 0;) {
-    strides[d] = step;
+    steps[d] = step;
     step = wrapped_product(step, larger(sizes[d], 1));
   }
   return strides;

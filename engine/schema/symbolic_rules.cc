@@ -1,11 +1,21 @@
 // Compiled with symbolic sizes: the entry to that schema.
 #include <deque>
 
+#include "engine/schema/custom_table.h"
 #include "engine/schema/default_float.h"
 #include "engine/schema/error.h"
-#include "engine/schema/infer_common.h"
 #include "engine/schema/op_rules.h"
 #include "engine/symbolic/plain_call.h"
+
+namespace tt {
+
+// The other schema has the custom operators, and rejects them before it calls this one.
+void infer_custom(const Op&, Args, Inference*) {
+  fail(ErrorKind::kNotImplemented, "a custom operator has no symbolic rules");
+}
+void check_custom_gradient(const Op&) {}
+
+}  // namespace tt
 
 namespace symbolic {
 namespace {
@@ -91,12 +101,12 @@ PlainInference infer_symbolic(const PlainCall& call) {
   op.any_devices = call.any_devices;
   op.takes_float8 = call.takes_float8;
   op.differentiable = call.differentiable;
+  op.infer = tt::op_rules::find(call.op);
   try {
     const tt::DefaultFloat default_float(static_cast<tt::DType>(call.default_float));
     const Arguments arguments(call.args);
     tt::Inference inferred;
-    tt::op_rules::find(call.op)(arguments.args(), &inferred);
-    tt::infer_common(op, arguments.args(), call.grad_enabled, &inferred);
+    tt::infer(op, arguments.args(), call.grad_enabled, &inferred);
     PlainInference made{{},
                         inferred.alias,
                         inferred.requires_grad,

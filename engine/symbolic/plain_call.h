@@ -32,13 +32,13 @@ struct Unsigned {
 using PlainArg = std::variant<std::monostate, PlainMeta, std::vector<std::optional<PlainMeta>>, bool, int64_t, Unsigned,
                               double, std::complex<double>, std::vector<int64_t>, std::vector<double>, std::string>;
 
-// A Param, as far as infer_common() reads it.
+// A Param, as far as infer() reads it.
 struct PlainParam {
   uint8_t type;
   bool differentiable;
 };
 
-// An operator, as far as infer_common() reads it, and its arguments, which Op::check_args() has accepted.
+// An operator, as far as infer() reads it, and its arguments, which Op::check_args() has accepted.
 struct PlainCall {
   uint16_t op;
   bool is_pointwise, is_view, any_devices, takes_float8, differentiable;
