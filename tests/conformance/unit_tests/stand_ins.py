@@ -81,7 +81,10 @@ NAMES: dict[str, dict[str, Any]] = {
     "torch._dynamo.backends.registry": {"lookup_backend": lambda name: sys.modules["torch"]._dynamo.lookup_backend(name)},
     "torch._dynamo.config": {"debug_disable_compile_counter": False},
     "torch._dynamo.eval_frame": {"unsupported": _unsupported},
-    "torch._dynamo.utils": {"CompileCounterInt": int, "same": _same, "ifdynstaticdefault": lambda static, dynamic: static},
+    "torch._dynamo.utils": {
+        "disable_cache_limit": lambda: lambda function: function, "CompileCounterInt": int, "same": _same,
+        "ifdynstaticdefault": lambda static, dynamic: static,
+    },
     "torch._inductor.utils": {"GPU_TYPES": []},
     "torch._subclasses": {"CrossRefFakeMode": object},
     "torch._utils": {"_is_privateuse1_backend_available": lambda: False},

@@ -92,3 +92,12 @@ def test_sizes_of_attention():
         F.multi_head_attention_forward(
             q, q, q, 4, 2, torch.ones(12, 4), None, bias, bias, False, 0.0, torch.ones(4, 4), None, static_k=static, static_v=static
         )
+
+
+def test_the_warning_of_an_epoch_has_a_name():
+    optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    optimizer.step()
+    with pytest.warns(UserWarning) as warned:
+        scheduler.step(2)
+    assert [str(w.message) for w in warned] == [torch.optim.lr_scheduler.EPOCH_DEPRECATION_WARNING]
