@@ -49,7 +49,7 @@ class Session {
 
   /// Whether this refers to a session.
   bool defined() const { return static_cast<bool>(session_); }
-  /// Waits until everything issued so far has been executed.
+  /// Waits until everything issued so far has been executed. Throws the error of an update in place that failed, once.
   void synchronize() const;
   /// Sends queued instructions without waiting.
   void flush() const;

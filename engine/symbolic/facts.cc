@@ -91,24 +91,16 @@ std::optional<bool> Facts::known(Expression e, Relation relation) {
 }
 
 void Facts::learn_not_negative(Expression e) {
-  // k * s + c >= 0
-  Expression varying = e;
-  std::optional<int32_t> symbol;
-  for (const int64_t sign : {1, -1}) {
-    const Expression signed_e = sign == 1 ? e : expressions_.subtract(expressions_.constant(0), e);
-    const auto solution = expressions_.solve(signed_e);
-    if (!solution) continue;
-    const auto bound = expressions_.constant_of(solution->value);
-    if (!bound) continue;
-    symbol = solution->symbol;
-    // Whether the symbol grows with `e`.
-    const Expression shifted =
-        expressions_.substitute(e, *symbol, expressions_.add(solution->value, expressions_.constant(1)));
-    expressions_.narrow(*symbol,
-                        expressions_.constant_of(shifted) == 1 ? Range{*bound, INT64_MAX} : Range{INT64_MIN, *bound});
+  const auto solution = expressions_.solve(e);
+  const auto bound = solution ? expressions_.constant_of(solution->value) : std::nullopt;
+  if (!bound) {
+    not_negative_.push_back(e);
     return;
   }
-  not_negative_.push_back(varying);
+  // The expression is the symbol minus the bound, or the bound minus the symbol.
+  const Expression next = expressions_.add(solution->value, expressions_.constant(1));
+  const bool grows = expressions_.constant_of(expressions_.substitute(e, solution->symbol, next)) == 1;
+  expressions_.narrow(solution->symbol, grows ? Range{*bound, INT64_MAX} : Range{INT64_MIN, *bound});
 }
 
 void Facts::learn_zero(Expression e) {
@@ -126,14 +118,12 @@ void Facts::learn_zero(Expression e) {
   absl::flat_hash_set<Expression> not_zero;
   for (const Expression fact : not_zero_) not_zero.insert(simplified(fact));
   not_zero_ = std::move(not_zero);
-  if (range.low != INT64_MIN) {
-    const Expression above = expressions_.subtract(solution->value, expressions_.constant(range.low));
-    if (known_not_negative(above) != true) learn_not_negative(above);
-  }
-  if (range.high != INT64_MAX) {
-    const Expression below = expressions_.subtract(expressions_.constant(range.high), solution->value);
-    if (known_not_negative(below) != true) learn_not_negative(below);
-  }
+  const auto learn_bound = [&](Expression distance) {
+    if (known_not_negative(distance) != true) learn_not_negative(distance);
+  };
+  const auto bound = [&](int64_t end) { return expressions_.constant(end); };
+  if (range.low != INT64_MIN) learn_bound(expressions_.subtract(solution->value, bound(range.low)));
+  if (range.high != INT64_MAX) learn_bound(expressions_.subtract(bound(range.high), solution->value));
 }
 
 void Facts::learn(Expression e, Relation relation, bool outcome) {
