@@ -108,6 +108,7 @@ void TracedSizes::add_call(const Program& program, absl::Span<const TensorMeta* 
   size_t count = 0;
   while (count < sizes.size() && sizes[sizes.size() - count - 1].instruction == index) ++count;
   sizes.remove_prefix(sizes.size() - count);
+  facts_->forget();
   try {
     const symbolic::Scope scope(*facts_);
     ProgramMemory memory;
@@ -123,8 +124,7 @@ bool TracedSizes::depends(Slot name, size_t dim) {
   if (!types_.contains(name)) return false;
   const int64_t number = types_.of(name).sizes[dim];
   if (!symbolic::is_expression(number)) return false;
-  const symbolic::Expression size = facts_->simplified(symbolic::expression_of(*facts_, number));
-  return !facts_->expressions().range(size).is_constant();
+  return !facts_->expressions().range(symbolic::expression_of(*facts_, number)).is_constant();
 }
 
 TracedNumber TracedSizes::size_of(Slot name, const TensorMeta& meta, size_t dim, size_t instruction, Where where) {

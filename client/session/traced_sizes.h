@@ -104,9 +104,9 @@ class TracedSizes {
   std::vector<SizeTerm> terms_of(const TracedNumber& number) const;
 
   const bool has_expressions_;
-  // The types of all values, in which variable sizes are symbols: they show the sizes that depend on these. What rules
-  // assume of the symbols is not required of runs, whose sizes are inferred again: a size that is constant only under
-  // an assumption is required when the function reads it.
+  // The types of all values, in which variable sizes are symbols: they show the sizes that depend on these. What a rule
+  // assumes of the symbols is not required of runs, whose sizes are inferred again, and is forgotten after the call: a
+  // size that is constant only under an assumption is required when the function reads it.
   std::unique_ptr<symbolic::Facts> facts_ = std::make_unique<symbolic::Facts>();
   ProgramTypes types_{absl::Span<const TensorMeta* const>()};
   std::vector<std::vector<SizeTerm>> expressions_;

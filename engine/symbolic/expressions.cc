@@ -87,6 +87,7 @@ Range common(const Range& a, const Range& b) { return {std::max(a.low, b.low), s
 }  // namespace
 
 int64_t floor_divided(int64_t a, int64_t b) {
+  if (b == -1) return product_of(a, -1);  // of INT64_MIN it has no result, and the processor traps
   const int64_t quotient = a / b;
   return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
@@ -177,11 +178,16 @@ Expression Expressions::without_constant(Expression e) {
 }
 
 std::optional<Expression> Expressions::exact_quotient(Expression a, Expression b) {
-  const Term lead = sum(b).back();
+  const auto leading = [this](Expression e) {  // by degree, so that it leads products, too
+    return *absl::c_max_element(sum(e), [](const Term& x, const Term& y) {
+      return std::pair(x.factors.size(), x.factors) < std::pair(y.factors.size(), y.factors);
+    });
+  };
+  const Term lead = leading(b);
   Expression quotient = constant(0), left = a;
   for (int i = 0; i < kMaxQuotients; ++i) {
     if (sum(left).empty()) return quotient;
-    const Term& term = sum(left).back();
+    const Term term = leading(left);
     if (term.coefficient % lead.coefficient != 0 ||
         !std::includes(term.factors.begin(), term.factors.end(), lead.factors.begin(), lead.factors.end())) {
       return std::nullopt;

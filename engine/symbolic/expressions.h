@@ -52,7 +52,8 @@ class Expressions {
   std::optional<int32_t> symbol_of(Expression e) const;
   // Bounds of the values, by interval arithmetic on the normal form: not always the tightest.
   Range range(Expression e) const;
-  // Narrows the range of a symbol. Expressions that were built before keep their form.
+  // Sets the range of a symbol, or narrows it. Expressions that were built before keep their form.
+  void set_range(int32_t symbol, Range range) { symbol_ranges_[static_cast<size_t>(symbol)] = range; }
   void narrow(int32_t symbol, Range range);
   const Range& range_of_symbol(int32_t symbol) const { return symbol_ranges_[static_cast<size_t>(symbol)]; }
   size_t symbols() const { return symbol_ranges_.size(); }
@@ -129,7 +130,7 @@ class Expressions {
   absl::flat_hash_map<Atom, int32_t> atom_numbers_;
 };
 
-// Rounds down, as Python does. Requires that b is not 0, and that the result is within 64 bits.
+// Rounds down, as Python does. Requires that b is not 0. Throws std::overflow_error for a result beyond 64 bits.
 int64_t floor_divided(int64_t a, int64_t b);
 
 }  // namespace symbolic

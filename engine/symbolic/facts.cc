@@ -25,6 +25,7 @@ Facts& current_facts() {
 
 Expression Facts::symbol(Range range, std::optional<int64_t> example) {
   examples_.push_back(example);
+  ranges_.push_back(range);
   return expressions_.symbol(range);
 }
 
@@ -166,6 +167,14 @@ bool Facts::assume(Expression e, Relation relation, bool outcome) {
   if (const auto found = known(e, relation)) return *found == outcome;
   learn(simplified(e), relation, outcome);
   return true;
+}
+
+void Facts::forget() {
+  for (size_t i = 0; i < ranges_.size(); ++i) expressions_.set_range(static_cast<int32_t>(i), ranges_[i]);
+  substitutions_.clear();
+  not_negative_.clear();
+  not_zero_.clear();
+  guards_.clear();
 }
 
 std::string Facts::to_string(Expression e) const { return expressions_.to_string(e, &Facts::name_of_symbol); }

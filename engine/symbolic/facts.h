@@ -65,6 +65,8 @@ class Facts {
   bool assume(Expression e, Relation relation, bool outcome = true);
 
   const std::vector<Guard>& guards() const { return guards_; }
+  // Forgets the guards, and everything that they and assume() have taught: for a caller that infers each call alone.
+  void forget();
   std::string to_string(Expression e) const;
   static std::string name_of_symbol(int32_t symbol) { return "s" + std::to_string(symbol); }
 
@@ -77,6 +79,7 @@ class Facts {
 
   Expressions expressions_;
   const Where where_;
+  std::vector<Range> ranges_;                                  // by symbol, as declared
   std::vector<std::optional<int64_t>> examples_;               // by symbol
   std::vector<std::pair<int32_t, Expression>> substitutions_;  // symbols that are equal to expressions of others
   std::vector<Expression> not_negative_;

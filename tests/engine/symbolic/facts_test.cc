@@ -58,6 +58,8 @@ TEST_F(ExpressionsTest, FactorsBeyond64BitsThrow) {
   const Expression large = x_.multiply(c(INT64_MAX), n_);
   EXPECT_THROW(x_.add(large, n_), std::overflow_error);
   EXPECT_THROW(x_.multiply(large, c(2)), std::overflow_error);
+  EXPECT_THROW(x_.floor_divide(c(INT64_MIN), c(-1)), std::overflow_error);
+  EXPECT_THROW(modulo(INT64_MIN, -1), std::overflow_error);
 }
 
 // Random expressions have the values of their operations, within their ranges.

@@ -187,7 +187,7 @@ def futures(rank: int, size: int) -> None:
     future.add_done_callback(lambda f: called.append(f.value()))
     assert called == [6]
     failed = rpc.rpc_async(peer, fail, args=("value", "no"))
-    assert raised(failed.wait)[0] == "ValueError" and raised(failed.then(lambda f: f.value()).wait)[0] == "ValueError"
+    assert raised(failed.wait)[0] == "ValueError" and raised(failed.then(lambda f: f.value()).wait)[0] == "RuntimeError"
     threads = [threading.Thread(target=calls, args=(rank, size)) for _ in range(4)]
     for thread in threads:
         thread.start()
