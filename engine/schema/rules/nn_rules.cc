@@ -112,15 +112,15 @@ Sizes padded(Sizes result, SizesView pad) {
         pad.size(), " while the input has ", result.size(), " dimensions.");
   for (size_t i = 0; i < pad.size() / 2; ++i) {
     SymInt& size = result[result.size() - 1 - i];
-    SymInt before = size, after = 0;
-    bool fits = !add_overflows(size, pad[2 * i], &after) && !add_overflows(after, pad[2 * i + 1], &after);
-    // The amounts cropped at the front and back, each at most the whole size.
-    // Each at most the size, so that the sum fits.
-    const auto cut = [&](SymInt by) { return by < 0 ? smaller(-larger(by, -before - 1), before + 1) : SymInt(0); };
-    check(fits && after >= 0 && cut(pad[2 * i]) + cut(pad[2 * i + 1]) <= before, "The input size ", before,
-          ", plus negative padding ", pad[2 * i], " and ", pad[2 * i + 1],
-          " resulted in a negative output size, which is invalid. Check dimension ", result.size() - 1 - i,
-          " of your input.");
+    const SymInt before = size, front = pad[2 * i], back = pad[2 * i + 1];
+    SymInt after = 0;
+    const bool fits = !add_overflows(size, front, &after) && !add_overflows(after, back, &after) && front >= -before &&
+                      back >= -before;
+    // What is cropped, within the size.
+    const auto cut = [&](SymInt by) { return larger(-larger(by, -before), 0); };
+    check(fits && after >= 0 && cut(front) <= before - cut(back), "The input size ", before, ", plus negative padding ",
+          front, " and ", back, " resulted in a negative output size, which is invalid. Check dimension ",
+          result.size() - 1 - i, " of your input.");
     size = after;
   }
   return result;
