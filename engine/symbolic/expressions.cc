@@ -36,7 +36,7 @@ int64_t product_of(int64_t a, int64_t b) {
   return checked(overflows, result);
 }
 
-// A bound while ranges are computed: an integer, or beyond all integers of 64 bits.
+// A bound while ranges are computed: an integer of about 64 bits, or beyond all of them.
 using Bound = __int128;
 constexpr Bound kInfinite = Bound{1} << 100;
 
@@ -44,24 +44,30 @@ struct Bounds {
   Bound low = -kInfinite, high = kInfinite;
 };
 
-Bound clamped(Bound b) { return std::clamp(b, -kInfinite, kInfinite); }
+bool is_infinite(Bound b) { return b <= -kInfinite || b >= kInfinite; }
+
+Bound clamped(Bound b) {
+  constexpr Bound kLargest = Bound{1} << 63;
+  return b > kLargest ? kInfinite : b < -kLargest ? -kInfinite : b;
+}
 
 Bound product(Bound a, Bound b) {
   if (a == 0 || b == 0) return 0;
-  const bool is_infinite = a <= -kInfinite || a >= kInfinite || b <= -kInfinite || b >= kInfinite;
-  constexpr Bound kLarge = Bound{1} << 62;
-  const auto is_large = [&](Bound x) { return x > kLarge || x < -kLarge; };
-  if (is_infinite || (is_large(a) && is_large(b))) return (a < 0) == (b < 0) ? kInfinite : -kInfinite;
+  if (is_infinite(a) || is_infinite(b)) return (a < 0) == (b < 0) ? kInfinite : -kInfinite;
   return clamped(a * b);
 }
 
 Bound quotient(Bound a, Bound b) {  // rounded down; b > 0
-  if (a <= -kInfinite || a >= kInfinite) return a;
-  if (b >= kInfinite) return a < 0 ? -1 : 0;
+  if (is_infinite(a)) return a;
+  if (is_infinite(b)) return a < 0 ? -1 : 0;
   return a / b - (a % b < 0 ? 1 : 0);
 }
 
-Bounds operator+(const Bounds& a, const Bounds& b) { return {clamped(a.low + b.low), clamped(a.high + b.high)}; }
+// A sum with a number without a bound has none.
+Bounds operator+(const Bounds& a, const Bounds& b) {
+  const bool has_low = a.low > -kInfinite && b.low > -kInfinite, has_high = a.high < kInfinite && b.high < kInfinite;
+  return {has_low ? clamped(a.low + b.low) : -kInfinite, has_high ? clamped(a.high + b.high) : kInfinite};
+}
 
 Bounds operator*(const Bounds& a, const Bounds& b) {
   const std::array<Bound, 4> ends = {product(a.low, b.low), product(a.low, b.high), product(a.high, b.low),
@@ -389,6 +395,7 @@ Range Expressions::range_of_sum(Expression e, int depth) const {
         if (low != INT64_MIN && low != 0) {
           Bound& rest = next[factors];
           rest = clamped(rest + symbolic::product(coefficient, low));
+          if (is_infinite(rest)) return range_of(bounds);
         }
       }
       product = std::move(next);
@@ -396,6 +403,7 @@ Range Expressions::range_of_sum(Expression e, int depth) const {
     for (const auto& [factors, coefficient] : product) {
       Bound& total = shifted[factors];
       total = clamped(total + coefficient);
+      if (is_infinite(total)) return range_of(bounds);
     }
   }
   Bounds others{0, 0};

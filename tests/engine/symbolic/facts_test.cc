@@ -52,6 +52,8 @@ TEST_F(ExpressionsTest, RangesSeeWhatCancels) {
   EXPECT_EQ(x_.range(length), (Range{0, 50}));
   EXPECT_EQ(x_.range(x_.modulo(n_, c(7))), (Range{0, 6}));
   EXPECT_EQ(x_.range(x_.subtract(x_.multiply(n_, m_), n_)).low, 2);
+  const Expression large = c(int64_t{1} << 62);
+  EXPECT_EQ(x_.range(x_.subtract(x_.multiply(large, n_), x_.multiply(large, x_.multiply(m_, n_)))), Range());
 }
 
 TEST_F(ExpressionsTest, FactorsBeyond64BitsThrow) {
