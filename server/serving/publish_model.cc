@@ -315,7 +315,8 @@ void ModelPublisher::remove(const Principal& caller, const WithdrawModelRequest&
 void ModelPublisher::remove_parts() const {
   std::error_code error;
   for (fs::directory_iterator each(folder_, error), end; !error && each != end; each.increment(error)) {
-    absl::string_view name = each->path().filename().native();
+    const std::string file = each->path().filename();
+    absl::string_view name = file;
     pid_t process = 0;
     if (!absl::ConsumePrefix(&name, kPart) || !absl::SimpleAtoi(name.substr(0, name.find('-')), &process)) continue;
     std::error_code ignored;
