@@ -72,6 +72,7 @@ void Session::persist(double every, double wait) { impl_->link.persist(every, wa
 void Session::synchronize(uint32_t site) {
   Waiting waiting(*impl_, site);
   impl_->issue_all_deferred();
+  if (!engine().update_errors()) return impl_->link.synchronize();
   constexpr uint64_t kErrorOfAnUpdate = 0;
   const std::vector<v1::ReadResult> answers = impl_->link.read({&kErrorOfAnUpdate, 1}, /*meta_only=*/true);
   if (answers[0].has_error()) throw impl_->link.remote_error(answers[0].error());

@@ -100,6 +100,7 @@ absl::Status Sessions::hello(const v1::HelloRequest& request, v1::HelloReply* re
   reply->set_content_addressed(true);
   reply->set_default_dtypes(true);
   reply->set_size_expressions(true);
+  reply->set_update_errors(true);
   if (request.shared_memory()) {
     if (auto segment = session.offer_segment()) *reply->mutable_shared_memory() = segment->describe();
   }
