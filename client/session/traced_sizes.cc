@@ -32,16 +32,6 @@ bool holds(Relation relation, int64_t a, int64_t b) {
   return false;
 }
 
-Sizes symbolic_strides(SizesView sizes) {
-  Sizes strides(sizes.size());
-  int64_t step = 1;
-  for (size_t dim = sizes.size(); dim-- > 0;) {
-    strides[dim] = step;
-    step = symbolic::multiply(step, symbolic::maximum(sizes[dim], 1));
-  }
-  return strides;
-}
-
 void infer_symbols(const Op& op, Args args, bool grad_enabled, Inference* inferred) {
   if (op.id != op_id::kBackward) return infer_symbolic(op, args, grad_enabled, inferred);
   infer_in_program(op, args, grad_enabled, inferred);  // gradients of the captures' sizes

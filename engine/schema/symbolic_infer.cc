@@ -92,4 +92,14 @@ void infer_symbolic(const Op& op, Args args, bool grad_enabled, Inference* out) 
   }
 }
 
+Sizes symbolic_strides(SizesView sizes) {
+  Sizes strides(sizes.size());
+  int64_t step = 1;
+  for (size_t dim = sizes.size(); dim-- > 0;) {
+    strides[dim] = step;
+    step = symbolic::multiply(step, symbolic::maximum(sizes[dim], 1));
+  }
+  return strides;
+}
+
 }  // namespace tt

@@ -12,5 +12,7 @@ namespace tt {
 // NotImplementedError for a custom operator, and symbolic::Undecided for a requirement without an example. What the
 // facts have learned before an error stays.
 void infer_symbolic(const Op& op, Args args, bool grad_enabled, Inference* out);
+// contiguous_strides() of such numbers.
+Sizes symbolic_strides(SizesView sizes);
 
 }  // namespace tt

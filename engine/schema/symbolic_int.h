@@ -4,9 +4,9 @@
 // Included by engine/schema/sym_int.h only.
 #pragma once
 
-#include <compare>
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "engine/symbolic/facts.h"
@@ -89,32 +89,35 @@ TT_SYM_INT_OPERATOR(bool, >=)
 
 inline SymInt larger(SymInt a, SymInt b) { return SymInt::of_number(symbolic::maximum(a.number(), b.number())); }
 inline SymInt smaller(SymInt a, SymInt b) { return SymInt::of_number(symbolic::minimum(a.number(), b.number())); }
-// What depends on sizes is within 64 bits in each run: the rules of integers check it there.
+inline bool is_expression(SymInt d) { return symbolic::is_expression(d.number()); }
+
+// The result of integers is that of a builtin. That of expressions is within 64 bits in each run, where the rules of
+// integers check it.
+template <typename Builtin, typename Operator>
+bool overflows(SymInt a, SymInt b, SymInt* result, Builtin builtin, Operator of_expressions) {
+  if (is_expression(a) || is_expression(b)) return *result = of_expressions(a, b), false;
+  int64_t number = 0;
+  const bool is_beyond = builtin(a.number(), b.number(), &number);
+  return *result = number, is_beyond;
+}
 inline bool add_overflows(SymInt a, SymInt b, SymInt* sum) {
-  if (symbolic::is_expression(a.number()) || symbolic::is_expression(b.number())) return *sum = a + b, false;
-  int64_t result = 0;
-  const bool overflows = __builtin_add_overflow(a.number(), b.number(), &result);
-  return *sum = result, overflows;
+  return overflows(
+      a, b, sum, [](auto... v) { return __builtin_add_overflow(v...); }, std::plus<>());
 }
 inline bool subtract_overflows(SymInt a, SymInt b, SymInt* difference) {
-  if (symbolic::is_expression(a.number()) || symbolic::is_expression(b.number())) return *difference = a - b, false;
-  int64_t result = 0;
-  const bool overflows = __builtin_sub_overflow(a.number(), b.number(), &result);
-  return *difference = result, overflows;
+  return overflows(
+      a, b, difference, [](auto... v) { return __builtin_sub_overflow(v...); }, std::minus<>());
 }
 inline bool multiply_overflows(SymInt a, SymInt b, SymInt* product) {
-  if (symbolic::is_expression(a.number()) || symbolic::is_expression(b.number())) return *product = a * b, false;
-  int64_t result = 0;
-  const bool overflows = __builtin_mul_overflow(a.number(), b.number(), &result);
-  return *product = result, overflows;
+  return overflows(
+      a, b, product, [](auto... v) { return __builtin_mul_overflow(v...); }, std::multiplies<>());
 }
 inline SymInt wrapped_product(SymInt a, SymInt b) {
-  if (symbolic::is_expression(a.number()) || symbolic::is_expression(b.number())) return a * b;
+  if (is_expression(a) || is_expression(b)) return a * b;
   return static_cast<int64_t>(static_cast<uint64_t>(a.number()) * static_cast<uint64_t>(b.number()));
 }
 inline SymInt divided_up(SymInt a, SymInt b) { return (a + b - 1) / b; }
 inline bool surely_equal(SymInt a, SymInt b) { return symbolic::is_known_equal(a.number(), b.number()); }
-inline bool is_expression(SymInt d) { return symbolic::is_expression(d.number()); }
 inline std::string text_of(SymInt d) { return symbolic::to_text(d.number()); }
 inline std::string message_part(SymInt d) { return text_of(d); }
 

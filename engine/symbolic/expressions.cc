@@ -580,29 +580,4 @@ std::string Expressions::to_string(Expression e, absl::FunctionRef<std::string(i
   return text;
 }
 
-void Expressions::visit(Expression e, const Visitor& visitor) const {
-  const Sum& s = sum(e);
-  if (s.empty()) return visitor.constant(0);
-  for (size_t i = 0; i < s.size(); ++i) {
-    const Term& term = s[i];
-    const bool has_number = term.coefficient != 1 || term.factors.empty();
-    if (has_number) visitor.constant(term.coefficient);
-    for (size_t f = 0; f < term.factors.size(); ++f) {
-      const Atom& a = atom(term.factors[f]);
-      if (a.kind == Atom::Kind::kSymbol) {
-        visitor.symbol(a.symbol);
-      } else {
-        for (size_t o = 0; o < a.operands.size(); ++o) {
-          visit(a.operands[o], visitor);
-          if (o > 0) {
-            visitor.operation(a.kind == Atom::Kind::kMinimum ? Operation::kMinimum : Operation::kFloorDivide);
-          }
-        }
-      }
-      if (f > 0 || has_number) visitor.operation(Operation::kMultiply);
-    }
-    if (i > 0) visitor.operation(Operation::kAdd);
-  }
-}
-
 }  // namespace symbolic

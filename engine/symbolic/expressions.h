@@ -22,7 +22,7 @@ namespace symbolic {
 
 using Expression = int32_t;  // of one table
 
-// A range of integers. The ends INT64_MIN and INT64_MAX mean that there is no bound.
+// A range of integers, ends included. INT64_MIN and INT64_MAX as ends are unbounded.
 struct Range {
   int64_t low = INT64_MIN, high = INT64_MAX;
   bool is_constant() const { return low == high; }
@@ -72,16 +72,6 @@ class Expressions {
   int64_t evaluate(Expression e, absl::FunctionRef<int64_t(int32_t symbol)> value_of) const;
   // For example "2*s0 + s1//3 + 1".
   std::string to_string(Expression e, absl::FunctionRef<std::string(int32_t symbol)> name_of) const;
-
-  // A node of an expression as operations of two operands, for those that write it in another form.
-  enum class Operation : uint8_t { kAdd, kMultiply, kFloorDivide, kMinimum };
-  // Visits the expression in postfix order.
-  struct Visitor {
-    absl::FunctionRef<void(int64_t)> constant;
-    absl::FunctionRef<void(int32_t)> symbol;
-    absl::FunctionRef<void(Operation)> operation;
-  };
-  void visit(Expression e, const Visitor& visitor) const;
 
  private:
   // A symbol, a quotient, or a minimum of at least two operands.

@@ -206,12 +206,16 @@ int64_t combined(int64_t a, int64_t b) {
                    facts.simplified((facts.expressions().*combine)(expression_of(facts, a), expression_of(facts, b))));
 }
 
-int64_t in_range(bool overflows, int64_t result) {
-  if (overflows) throw std::overflow_error("a size is beyond 64 bits");
+bool are_integers(int64_t a, int64_t b) { return !is_expression(a) && !is_expression(b); }
+
+// The result for integers is that of a builtin, which returns whether it is beyond 64 bits.
+template <Combine combine, typename Builtin>
+int64_t arithmetic(int64_t a, int64_t b, Builtin overflows) {
+  if (!are_integers(a, b)) return combined<combine>(a, b);
+  int64_t result = 0;
+  if (overflows(a, b, &result)) throw std::overflow_error("a size is beyond 64 bits");
   return result;
 }
-
-bool are_integers(int64_t a, int64_t b) { return !is_expression(a) && !is_expression(b); }
 
 void check_divisor(int64_t b) {
   if (is_equal(b, 0)) throw std::domain_error("integer division or modulo by zero");
@@ -234,24 +238,15 @@ Expression difference(Facts& facts, int64_t a, int64_t b) {
 }  // namespace
 
 int64_t add(int64_t a, int64_t b) {
-  if (!are_integers(a, b)) return combined<&Expressions::add>(a, b);
-  int64_t result = 0;
-  const bool overflows = __builtin_add_overflow(a, b, &result);
-  return in_range(overflows, result);
+  return arithmetic<&Expressions::add>(a, b, [](auto... v) { return __builtin_add_overflow(v...); });
 }
 
 int64_t subtract(int64_t a, int64_t b) {
-  if (!are_integers(a, b)) return combined<&Expressions::subtract>(a, b);
-  int64_t result = 0;
-  const bool overflows = __builtin_sub_overflow(a, b, &result);
-  return in_range(overflows, result);
+  return arithmetic<&Expressions::subtract>(a, b, [](auto... v) { return __builtin_sub_overflow(v...); });
 }
 
 int64_t multiply(int64_t a, int64_t b) {
-  if (!are_integers(a, b)) return combined<&Expressions::multiply>(a, b);
-  int64_t result = 0;
-  const bool overflows = __builtin_mul_overflow(a, b, &result);
-  return in_range(overflows, result);
+  return arithmetic<&Expressions::multiply>(a, b, [](auto... v) { return __builtin_mul_overflow(v...); });
 }
 
 int64_t floor_divide(int64_t a, int64_t b) {

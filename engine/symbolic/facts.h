@@ -1,4 +1,4 @@
-// symbolic::Facts: what a trace knows of its symbols, and what it has assumed of them.
+// symbolic::Facts: the constraints on the symbols of a trace, by declared ranges and by guards.
 //
 // A trace asks for the outcome of comparisons. Those that the facts decide have the same outcome in every run. Of
 // others it takes the outcome for the example, and assumes it from then on: a guard, which every run must fulfil. Used

@@ -116,11 +116,7 @@ class SymbolicCall {
     if (meta.strides != contiguous_strides(meta.sizes) || meta.offset != 0) return &made;
     for (int64_t& size : made.sizes) size = number_of(size);
     const symbolic::Scope scope(facts_);
-    int64_t step = 1;
-    for (size_t d = made.sizes.size(); d-- > 0;) {
-      made.strides[d] = step;
-      step = symbolic::multiply(step, symbolic::maximum(made.sizes[d], 1));
-    }
+    made.strides = symbolic_strides(made.sizes);
     return &made;
   }
 
