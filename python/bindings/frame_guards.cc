@@ -185,14 +185,12 @@ FrameGuards::FrameGuards(const py::sequence& nodes, std::vector<int> inputs) : i
     nodes_.push_back(node);
     tt::check(ErrorKind::kValue, node.parent < number, "[FrameGuards] expected nodes after their parents");
     if (node.kind == GuardKind::kCheckTensor) {
-      tt::check(ErrorKind::kType, is_tensor(node.object), "[FrameGuards] expected a Tensor");
       add_tensor(number, node.object);
       Py_DECREF(node.object);  // the tensor is not kept
     } else if (node.kind == GuardKind::kCheckDynamicTensor) {
       const py::tuple mark = py::reinterpret_steal<py::tuple>(node.object);
       const py::object example = mark[0];
-      tt::check(ErrorKind::kType, is_tensor(example.ptr()), "[FrameGuards] expected a Tensor");
-      const client::Handle& handle = *handle_of(example.ptr());
+      const client::Handle& handle = *tensor_argument(example.ptr(), "FrameGuards");
       TensorMark& made = tensors_.emplace_back(
           TensorMark{handle, Py_TYPE(example.ptr()), handle.session.get(), handle.is_leaf(), handle.is_inference});
       made.dynamic.resize(handle.sizes.size());
@@ -217,7 +215,7 @@ FrameGuards::FrameGuards(const py::sequence& nodes, std::vector<int> inputs) : i
 }
 
 void FrameGuards::add_tensor(int number, PyObject* example) {
-  const client::Tensor& handle = handle_of(example);
+  const client::Tensor& handle = tensor_argument(example, "FrameGuards");
   nodes_[number].mark = static_cast<int>(tensors_.size());
   nodes_[number].object = Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(example)));
   tensors_.push_back({*handle, Py_TYPE(example), handle->session.get(), handle->is_leaf(), handle->is_inference});
@@ -231,8 +229,7 @@ void FrameGuards::check_inputs() const {
 }
 
 std::string FrameGuards::describe(PyObject* tensor) {
-  tt::check(ErrorKind::kType, is_tensor(tensor), "[FrameGuards] expected a Tensor");
-  const client::Handle& handle = *handle_of(tensor);
+  const client::Handle& handle = *tensor_argument(tensor, "FrameGuards");
   std::vector<int64_t> numbers = {handle.id != 0,
                                   static_cast<int64_t>(handle.dtype),
                                   static_cast<int64_t>(handle.device.encode()),

@@ -150,8 +150,7 @@ void bind_connection(py::module_& m) {
       m, "PendingList", "The lists that Tensor.tolist_async() requested, as they were at that call.");
   require_init(read), require_init(list);
   read.def(py::init([](py::handle tensor) {
-        check(ErrorKind::kType, is_tensor(tensor.ptr()), "[PendingRead] expected a Tensor");
-        return std::make_unique<PendingRead>(handle_of(tensor.ptr()));
+        return std::make_unique<PendingRead>(tensor_argument(tensor.ptr(), "PendingRead"));
       }))
       .def("done", &PendingRead::done, "Whether wait() returns at once. Does not wait.")
       .def(
@@ -409,12 +408,11 @@ void bind(py::module_& m) {
   m.def("tensor", &tensor_function, py::arg("data"), py::kw_only(), py::arg("dtype") = py::none(),
         py::arg("device") = py::none(), py::arg("requires_grad") = false);
   m.def("read_into", [](py::handle tensor, py::handle buffer) {
-    check(ErrorKind::kType, is_tensor(tensor.ptr()), "[read_into] expected a Tensor, got ",
-          Py_TYPE(tensor.ptr())->tp_name);
-    read_into(handle_of(tensor.ptr()), buffer.ptr());
+    read_into(tensor_argument(tensor.ptr(), "read_into"), buffer.ptr());
   });
   m.def("set_thread_generator", [](py::handle state) {  // None: the thread draws from the session's generator
-    client::thread_generator() = state.is_none() ? client::Tensor() : handle_of(state.ptr());
+    client::thread_generator() =
+        state.is_none() ? client::Tensor() : tensor_argument(state.ptr(), "set_thread_generator");
   });
   m.def("from_bytes", [](py::bytes data, py::object dtype, const std::vector<int64_t>& size, py::object device) {
     std::string_view bytes = data;

@@ -23,11 +23,7 @@ namespace {
 
 std::vector<client::Tensor> tensors_of(const py::sequence& objects, const char* function) {
   std::vector<client::Tensor> tensors;
-  for (py::handle object : objects) {
-    check(ErrorKind::kType, is_tensor(object.ptr()), "[", function, "] expected Tensors, got ",
-          Py_TYPE(object.ptr())->tp_name);
-    tensors.push_back(handle_of(object.ptr()));
-  }
+  for (py::handle object : objects) tensors.push_back(tensor_argument(object.ptr(), function));
   return tensors;
 }
 
@@ -219,9 +215,8 @@ void bind_program(py::module_& m) {
       .def(
           "add_input",
           [](client::ProgramTrace& t, py::handle example, const std::vector<size_t>& dims) {
-            check(ErrorKind::kType, is_tensor(example.ptr()), "[trace] expected a Tensor, got ",
-                  Py_TYPE(example.ptr())->tp_name);
-            return py::reinterpret_steal<py::object>(throw_if_null(wrap(t.add_input(handle_of(example.ptr()), dims))));
+            const client::Tensor& tensor = tensor_argument(example.ptr(), "trace");
+            return py::reinterpret_steal<py::object>(throw_if_null(wrap(t.add_input(tensor, dims))));
           },
           py::arg("example"), py::arg("dims") = std::vector<size_t>())
       .def("size_checks", &client::ProgramTrace::size_checks)

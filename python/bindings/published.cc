@@ -17,12 +17,6 @@ namespace py = pybind11;
 namespace tt::python {
 namespace {
 
-const client::Tensor& tensor_of(py::handle object, const char* function) {
-  check(ErrorKind::kType, is_tensor(object.ptr()), "[", function, "] expected a Tensor, got ",
-        Py_TYPE(object.ptr())->tp_name);
-  return handle_of(object.ptr());
-}
-
 py::tuple open_published(const std::string& name, const std::string& principal) {
   client::Session& session = current_session();
   client::OpenedTensors opened = client::open_published(session, name, principal, current_site(session));
@@ -38,7 +32,7 @@ void bind_published(py::module_& m) {
       [](const std::string& name, const std::optional<std::vector<std::string>>& keys, const py::sequence& tensors,
          std::vector<std::string> to, bool read_only, bool persist) {
         std::vector<client::Tensor> list;
-        for (py::handle tensor : tensors) list.push_back(tensor_of(tensor, "publish"));
+        for (py::handle tensor : tensors) list.push_back(tensor_argument(tensor.ptr(), "publish"));
         const uint32_t site = list.empty() ? 0 : current_site(*list[0]->session);
         return client::publish(name, keys, list, {std::move(to), read_only, persist}, site);
       },
@@ -56,11 +50,11 @@ void bind_published(py::module_& m) {
     return client::list_published(session, current_site(session));
   });
   m.def("is_read_only", [](py::handle tensor) {
-    const client::Tensor& handle = tensor_of(tensor, "is_read_only");
+    const client::Tensor& handle = tensor_argument(tensor.ptr(), "is_read_only");
     return handle->id != 0 && handle->session->is_read_only(handle);
   });
   m.def("mark_read_only", [](py::handle tensor) {
-    const client::Tensor& handle = tensor_of(tensor, "mark_read_only");
+    const client::Tensor& handle = tensor_argument(tensor.ptr(), "mark_read_only");
     handle->session->mark_read_only(handle);
   });
 }

@@ -110,10 +110,7 @@ py::list infer(const Inference& engine, const std::string& model, const std::str
 
 void bind_serving(py::module_& m) {
   using Free = py::call_guard<ReleaseGil>;
-  m.def("handle_number", [](py::handle tensor) {
-    check(ErrorKind::kType, is_tensor(tensor.ptr()), "[serving] expected a Tensor");
-    return handle_of(tensor.ptr())->id;
-  });
+  m.def("handle_number", [](py::handle tensor) { return tensor_argument(tensor.ptr(), "serving")->id; });
   m.def("dtype_number", [](py::handle dtype) { return static_cast<int>(dtype_from(dtype.ptr())); });
   m.def("model_bytes", &model_bytes, py::arg("json"), py::arg("definitions"));
   m.def("model_json", &model_json, py::arg("bytes"));

@@ -576,6 +576,11 @@ PyObject* wrap(client::Tensor handle, PyTypeObject* type) {
   return reinterpret_cast<PyObject*>(self);
 }
 
+const client::Tensor& tensor_argument(PyObject* o, const char* function) {
+  check(ErrorKind::kType, is_tensor(o), "[", function, "] expected a Tensor, got ", Py_TYPE(o)->tp_name);
+  return handle_of(o);
+}
+
 PyObject* object_of(const client::Tensor& handle) {
   auto* const existing = static_cast<PyObject*>(handle->object);
   return existing && Py_REFCNT(existing) > 0 ? Py_NewRef(existing) : wrap(handle);  // 0: it is being freed

@@ -29,6 +29,8 @@ bool init_tensor_type(PyObject* module);
 
 inline bool is_tensor(PyObject* o) { return Py_TYPE(o) == tensor_type || PyObject_TypeCheck(o, tensor_type); }
 inline const client::Tensor& handle_of(PyObject* o) { return reinterpret_cast<TensorObject*>(o)->handle; }
+// The same of an argument that may be anything. Throws a TypeError that names the function for what is no Tensor.
+const client::Tensor& tensor_argument(PyObject* o, const char* function);
 
 // Wraps a handle in a Python object of `type`, which is tensor_type or a subclass. New reference.
 PyObject* wrap(client::Tensor handle, PyTypeObject* type = tensor_type);

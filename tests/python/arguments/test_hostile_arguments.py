@@ -357,3 +357,11 @@ print(os.waitstatus_to_exitcode(status), (x + 1).tolist())
 """
     run = run_script(script, daemon)
     assert run.stdout.strip() == "7 [2.0, 2.0, 2.0]" and run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("function", ["set_thread_generator", "read_into", "PendingRead", "handle_number"])
+def test_functions_below_the_operators_take_tensors_only(torch, function):
+    """``set_thread_generator(7)`` formerly ended the process."""
+    arguments = (7, bytearray(8)) if function == "read_into" else (7,)
+    with pytest.raises(TypeError, match="expected a Tensor, got int"):
+        getattr(torch._C, function)(*arguments)
