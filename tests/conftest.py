@@ -54,6 +54,18 @@ def eventually(holds, seconds: float = 60) -> None:
         time.sleep(0.05)
 
 
+def await_listener(place: str) -> None:
+    """Waits for an HTTP listener, which starts after the socket by which a test sees that the engine has started."""
+
+    import socket
+
+    def is_up() -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", int(place.rpartition(":")[2]))) == 0
+
+    eventually(is_up)
+
+
 class Daemon:
     """A teletensord for a test, on a unix socket, without authentication, for peers on this host's loopback network.
 

@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from docs.browser import Page
-from tests.conftest import client_environment
-from tests.python.session.test_metrics import await_listener
+from tests.conftest import await_listener, client_environment
 from tests.python.session.test_principals import Engine, user
 from tests.python.session.test_tls import free_port
 

@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.conftest import ROOT, client_environment
-from tests.python.session.test_metrics import await_listener
+from tests.conftest import ROOT, await_listener, client_environment
 from tests.python.session.test_principals import Engine, user
 from tests.python.session.test_tls import Files, free_port
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import BUILD, IN_PROCESS, ROOT, client_environment
+from tests.conftest import BUILD, IN_PROCESS, ROOT, await_listener, client_environment
 from tests.python.extension.conftest import HERE, compile_library
 from tests.python.session import test_isolation
 from tests.python.session.replaced_engine import replaced_engine
-from tests.python.session.test_metrics import await_listener, get, values
+from tests.python.session.test_metrics import get, values
 from tests.python.session.test_tls import free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]

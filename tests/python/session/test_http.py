@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import BUILD, IN_PROCESS, Daemon, client_environment, eventually
-from tests.python.session.test_metrics import await_listener, get, values
+from tests.conftest import BUILD, IN_PROCESS, Daemon, await_listener, client_environment, eventually
+from tests.python.session.test_metrics import get, values
 from tests.python.session.test_principals import Engine, user
 from tests.python.session.test_tls import Files, free_port
 

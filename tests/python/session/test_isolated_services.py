@@ -10,11 +10,11 @@ import time
 
 import pytest
 
-from tests.conftest import BUILD, IN_PROCESS, eventually
+from tests.conftest import BUILD, IN_PROCESS, await_listener, eventually
 from tests.python.session.otlp import Collector, attributes
 from tests.python.session.test_activation import LAUNCHER
 from tests.python.session.test_isolation import Isolated, is_running, principals, start  # noqa: F401 - fixtures
-from tests.python.session.test_metrics import await_listener, get, values
+from tests.python.session.test_metrics import get, values
 from tests.python.session.test_principals import run, user
 from tests.python.session.test_tls import free_port
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -12,7 +11,7 @@ import urllib.request
 
 import pytest
 
-from tests.conftest import BUILD, IN_PROCESS, Daemon, client_environment, eventually
+from tests.conftest import BUILD, IN_PROCESS, Daemon, await_listener, client_environment, eventually
 from tests.python.session.test_principals import Engine, user
 from tests.python.session.test_tls import Files, free_port
 
@@ -26,16 +25,6 @@ def get(url: str, token: str = "", **options) -> tuple[int, str]:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
-
-
-def await_listener(place: str) -> None:
-    """Waits for the HTTP listener, which starts after the socket by which a test sees that the engine has started."""
-
-    def is_up() -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", int(place.rpartition(":")[2]))) == 0
-
-    eventually(is_up)
 
 
 def values(text: str) -> dict[str, float]:

@@ -11,9 +11,9 @@ import sys
 import pytest
 import yaml
 
-from tests.conftest import IN_PROCESS, ROOT, client_environment
+from tests.conftest import IN_PROCESS, ROOT, await_listener, client_environment
 from tests.python.session.test_http import FAKE_NVML
-from tests.python.session.test_metrics import await_listener, get, values
+from tests.python.session.test_metrics import get, values
 from tests.python.session.test_principals import Engine, user
 from tests.python.session.test_tls import free_port
 

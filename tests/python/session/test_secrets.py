@@ -12,8 +12,8 @@ import grpc
 import pytest
 
 from tests.adversary.wire import Peer
-from tests.conftest import BUILD, IN_PROCESS, client_environment, eventually, not_sanitized
-from tests.python.session.test_metrics import await_listener, get
+from tests.conftest import BUILD, IN_PROCESS, await_listener, client_environment, eventually, not_sanitized
+from tests.python.session.test_metrics import get
 from tests.python.session.test_principals import Engine, run, user
 from tests.python.session.test_tls import free_port
 

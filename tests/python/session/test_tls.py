@@ -20,7 +20,7 @@ import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 
-from tests.conftest import BUILD, IN_PROCESS, Daemon, client_environment, eventually
+from tests.conftest import BUILD, IN_PROCESS, Daemon, await_listener, client_environment, eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")]
 
@@ -229,6 +229,7 @@ def test_certificate_and_key_are_replaced_one_after_the_other(tmp_path, start, f
     http = free_port()
     engine = start(*files.options, "--http", f"0.0.0.0:{http}", "--tls-client-ca", files.ca)
     ports = int(engine.place.rpartition(":")[2]), http
+    await_listener(f":{http}")
     log = Path(engine.log.name)
 
     def presented() -> list[str]:

@@ -17,9 +17,9 @@ from opentelemetry import trace
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
 import teletensor as torch
-from tests.conftest import BUILD, IN_PROCESS, ROOT, Daemon, client_environment, eventually
+from tests.conftest import BUILD, IN_PROCESS, ROOT, Daemon, await_listener, client_environment, eventually
 from tests.python.session.otlp import Collector, accept, attributes
-from tests.python.session.test_metrics import await_listener, get, values
+from tests.python.session.test_metrics import get, values
 from tests.python.session.test_principals import COMMAND, Engine, user
 from tests.python.session.test_tls import Files, free_port
 
