@@ -1,9 +1,19 @@
 #include "engine/schema/json_text.h"
 
+#include <algorithm>
+
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_format.h"
 #include "engine/schema/device.h"
 
 namespace tt {
+namespace {
+
+bool is_ascii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
+
+}  // namespace
 
 std::string json_string(std::string_view text) {
   std::string result = "\"";
@@ -38,7 +48,10 @@ std::string json_value(const Param& param, const Arg& arg, bool conjugated) {
                           json_number(conjugated ? -arg.imaginary : arg.imaginary), "]}");
     case Arg::Kind::kInts: return json_list(arg.ints());
     case Arg::Kind::kFloats: return json_list(arg.floats());
-    case Arg::Kind::kString: return json_string(arg.string());
+    case Arg::Kind::kString:
+      if (!is_ascii(arg.string()))
+        return absl::StrCat("{\"bytes\":\"", absl::BytesToHexString({arg.string().data(), arg.string().size()}), "\"}");
+      return json_string(arg.string());
     case Arg::Kind::kSlot: return arg.slot == 0 ? "null" : absl::StrCat("{\"name\":", arg.slot, "}");
     case Arg::Kind::kSlots: return absl::StrCat("{\"names\":", json_list(names_in(arg)), "}");
     default: return "null";
@@ -55,7 +68,8 @@ std::string to_json(const Program& program) {
       absl::StrAppend(&text, i == 0 ? "" : ",", json_string(param.name), ":", json_value(param, instruction.args[i]));
     }
     const bool into = (instruction.flags & Instruction::kInto) != 0;
-    absl::StrAppend(&text, "},\"results\":", json_list(instruction.results), ",\"into\":", into ? "true" : "false", "}");
+    absl::StrAppend(&text, "},\"results\":", json_list(instruction.results), ",\"into\":", into ? "true" : "false",
+                    "}");
   }
   absl::StrAppend(&text, "],\"outputs\":", json_list(program.outputs()), "}");
   return text;

@@ -173,3 +173,16 @@ def test_other_outcomes_give_other_graphs(torch, text):
     compiled = aot_function(f, graphs, dynamic=True)
     for n in (5, 6, 16, 17, 32, 48):
         torch.testing.assert_close(compiled(torch.ones(n)), f(torch.ones(n)))
+
+
+def test_constants_of_the_engine_are_bytes(torch):
+    """interpolate() computes weights in the client; their bytes are no text."""
+    from teletensor.fx.experimental.proxy_tensor import make_fx
+
+    def f(x):
+        y = torch.nn.functional.interpolate(x[None, None], scale_factor=2.0, mode="linear")[0, 0]
+        return y, torch.autograd.grad((y * y).sum(), [x])[0]
+
+    x = torch.arange(5.0, requires_grad=True)
+    for got, want in zip(make_fx(f)(x)(x), f(x)):
+        torch.testing.assert_close(got, want)

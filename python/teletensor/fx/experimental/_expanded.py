@@ -74,6 +74,11 @@ class Expanded:
             given = call["args"]
             defaults = {} if len(given) == len(operator.names) else {n: d for n, d, _ in documented_parameters(operator.function)}
             arguments = [_value(given[n], known) if n in given else defaults[n] for n in operator.names]
+            if call["op"] == "literal":  # a constant
+                content, size, dtype, device = arguments
+                content = content.encode() if isinstance(content, str) else content
+                known.update(zip(call["results"], [_C.from_bytes(content, dtype, size, device)]))
+                continue
             if call["into"]:
                 operator.call(arguments, [known[n] for n in call["results"]])
                 continue
@@ -95,6 +100,8 @@ def _value(value: Any, known: dict[int, Any]) -> Any:
         return [known[n] if n else None for n in content]
     if kind == "complex":
         return complex(*content)
+    if kind == "bytes":  # of a literal
+        return bytes.fromhex(content)
     return getattr(_C, content) if kind == "dtype" else _C.device(content)
 
 
