@@ -284,6 +284,8 @@ Expression Expressions::floor_divide(Expression a, Expression b) {
 Expression Expressions::modulo(Expression a, Expression b) { return subtract(a, multiply(b, floor_divide(a, b))); }
 
 Expression Expressions::minimum(Expression a, Expression b) {
+  if (constant_of(b) == INT64_MAX) return a;  // the largest number that there is
+  if (constant_of(a) == INT64_MAX) return b;
   absl::InlinedVector<Expression, 2> operands;
   for (const Expression e : {a, b}) {
     const Expression varying = without_constant(e);
@@ -339,7 +341,14 @@ Expression Expressions::lowest(absl::InlinedVector<Expression, 2> operands) {
   return add(scaled(of_atom({Atom::Kind::kMinimum, 0, std::move(operands)}), std::max<int64_t>(shared, 1)), offset);
 }
 
-Expression Expressions::maximum(Expression a, Expression b) { return subtract(add(a, b), minimum(a, b)); }
+Expression Expressions::maximum(Expression a, Expression b) {
+  if (constant_of(a) == 1) std::swap(a, b);
+  // The factor of a size in strides, whose products would have many terms.
+  if (constant_of(b) == 1 && !constant_of(a)) {
+    if (const int64_t low = range(a).low; low >= 0) return low > 0 ? a : of_atom({Atom::Kind::kAtLeastOne, 0, {a, b}});
+  }
+  return subtract(add(a, b), minimum(a, b));
+}
 
 // ---- Ranges
 
@@ -348,10 +357,27 @@ void Expressions::narrow(int32_t symbol, Range range) {
   own = common(own, range);
 }
 
+std::vector<Expressions::Part> Expressions::parts(Expression e) const {
+  std::vector<Part> found;
+  for (const Term& term : sum(e)) {
+    Part& part = found.emplace_back(Part{term.coefficient, {}});
+    for (const int32_t factor : term.factors) {
+      const Atom& a = atom(factor);
+      const std::string_view signs[] = {"symbol", "//", "min", "max"};
+      part.factors.push_back({signs[static_cast<size_t>(a.kind)], a.symbol, a.operands});
+    }
+  }
+  return found;
+}
+
 Range Expressions::range(Expression e) const { return range(e, 0); }
 
 Range Expressions::range_of_atom(const Atom& a, int depth) const {
   if (a.kind == Atom::Kind::kSymbol) return symbol_ranges_[static_cast<size_t>(a.symbol)];
+  if (a.kind == Atom::Kind::kAtLeastOne) {
+    const Range size = range(a.operands[0], depth);
+    return {std::max<int64_t>(size.low, 1), std::max<int64_t>(size.high, 1)};
+  }
   if (a.kind == Atom::Kind::kMinimum) {
     Range lowest = range(a.operands[0], depth);
     for (const Expression e : a.operands) {
@@ -428,15 +454,17 @@ Range Expressions::range(Expression e, int depth) const {
     if (term.factors.empty()) continue;
     try {
       const Expression rest = table.subtract(e, table.number_of({term}));
-      if (term.factors.size() == 1 && atom(term.factors[0]).kind == Atom::Kind::kMinimum) {
+      const bool is_maximum = term.factors.size() == 1 && atom(term.factors[0]).kind == Atom::Kind::kAtLeastOne;
+      if (is_maximum || (term.factors.size() == 1 && atom(term.factors[0]).kind == Atom::Kind::kMinimum)) {
         // A sum with the minimum is the minimum, or for a negative factor the maximum, of those with its operands.
         const auto operands = atom(term.factors[0]).operands;
         std::optional<Range> chosen;
         for (const Expression operand : operands) {
           const Range r = range(table.combined(rest, operand, term.coefficient), depth + 1);
           if (!chosen) chosen = r;
-          chosen = term.coefficient > 0 ? Range{std::min(chosen->low, r.low), std::min(chosen->high, r.high)}
-                                        : Range{std::max(chosen->low, r.low), std::max(chosen->high, r.high)};
+          chosen = (term.coefficient > 0) != is_maximum
+                       ? Range{std::min(chosen->low, r.low), std::min(chosen->high, r.high)}
+                       : Range{std::max(chosen->low, r.low), std::max(chosen->high, r.high)};
         }
         found = common(found, *chosen);
         continue;
@@ -496,7 +524,9 @@ Expression Expressions::substitute(Expression e, int32_t symbol, Expression valu
       } else {
         absl::InlinedVector<Expression, 2> operands;
         for (const Expression operand : a.operands) operands.push_back(substitute(operand, symbol, value));
-        part = a.kind == Atom::Kind::kMinimum ? lowest(std::move(operands)) : floor_divide(operands[0], operands[1]);
+        part = a.kind == Atom::Kind::kMinimum      ? lowest(std::move(operands))
+               : a.kind == Atom::Kind::kAtLeastOne ? maximum(operands[0], operands[1])
+                                                   : floor_divide(operands[0], operands[1]);
       }
       product = multiply(product, part);
     }
@@ -531,6 +561,8 @@ int64_t Expressions::evaluate(Expression e, absl::FunctionRef<int64_t(int32_t)> 
         const int64_t divisor = evaluate(a.operands[1], value_of);
         if (divisor == 0) throw std::domain_error("integer division or modulo by zero");
         value = floor_divided(value, divisor);
+      } else if (a.kind == Atom::Kind::kAtLeastOne) {
+        value = std::max<int64_t>(value, 1);
       } else if (a.kind == Atom::Kind::kMinimum) {
         for (const Expression operand : a.operands) value = std::min(value, evaluate(operand, value_of));
       }
@@ -565,7 +597,7 @@ std::string Expressions::to_string(Expression e, absl::FunctionRef<std::string(i
         std::string list;
         for (const Expression operand : a.operands)
           absl::StrAppend(&list, list.empty() ? "" : ", ", to_string(operand, name_of));
-        parts.push_back(absl::StrCat("min(", list, ")"));
+        parts.push_back(absl::StrCat(a.kind == Atom::Kind::kMinimum ? "min(" : "max(", list, ")"));
       }
     }
     const char* const sign = text.empty() ? (term.coefficient == -1 && !term.factors.empty() ? "-" : "")

@@ -1,8 +1,9 @@
 // symbolic::Expressions: integer expressions over symbols, such as the sizes of a traced function's arguments.
 //
 // An expression is a number of its table. It is kept in a normal form: a sum of products of symbols, of quotients
-// rounded down, and of minima, with integer factors. Equal numbers are the same expression, and equal expressions have
-// equal values for all values of the symbols; two different expressions may still have equal values. Not thread-safe.
+// rounded down, and of minima and maxima, with integer factors. Equal numbers are the same expression, and equal
+// expressions have equal values for all values of the symbols; two different expressions may still have equal values.
+// Not thread-safe.
 //
 // Not in the namespace tt: the schema is compiled a second time with symbolic sizes, in another namespace, and both use
 // this table.
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -45,9 +47,21 @@ class Expressions {
   Expression floor_divide(Expression a, Expression b);
   Expression modulo(Expression a, Expression b);  // a - a // b * b
   Expression minimum(Expression a, Expression b);
-  Expression maximum(Expression a, Expression b);  // a + b - min(a, b)
+  Expression maximum(Expression a, Expression b);  // a + b - min(a, b), except for sizes and 1
 
   std::optional<int64_t> constant_of(Expression e) const;
+  // The normal form, for a reader: a sum of products.
+  struct Factor {
+    std::string_view sign;  // "symbol", or the operation on the operands: "//", "min" or "max"
+    int32_t symbol;
+    absl::Span<const Expression> operands;
+  };
+  struct Part {
+    int64_t coefficient;
+    std::vector<Factor> factors;
+  };
+  std::vector<Part> parts(Expression e) const;
+  size_t size() const { return sums_.size(); }
   // The number of a symbol, from 0, if the expression is one.
   std::optional<int32_t> symbol_of(Expression e) const;
   // Bounds of the values, by interval arithmetic on the normal form: not always the tightest.
@@ -74,9 +88,9 @@ class Expressions {
   std::string to_string(Expression e, absl::FunctionRef<std::string(int32_t symbol)> name_of) const;
 
  private:
-  // A symbol, a quotient, or a minimum of at least two operands.
+  // A symbol, a quotient, a minimum of at least two operands, or the maximum of a number that is not negative and 1.
   struct Atom {
-    enum class Kind : uint8_t { kSymbol, kFloorDivide, kMinimum };
+    enum class Kind : uint8_t { kSymbol, kFloorDivide, kMinimum, kAtLeastOne };
     Kind kind;
     int32_t symbol = 0;
     absl::InlinedVector<Expression, 2> operands;

@@ -192,7 +192,10 @@ int64_t number_of(const Facts& facts, Expression e) {
 }
 
 Expression expression_of(Facts& facts, int64_t number) {
-  return is_expression(number) ? static_cast<Expression>(number - kFirstNumber) : facts.expressions().constant(number);
+  if (!is_expression(number)) return facts.expressions().constant(number);
+  const int64_t e = number - kFirstNumber;
+  if (static_cast<size_t>(e) >= facts.expressions().size()) throw std::invalid_argument("a size of another trace");
+  return static_cast<Expression>(e);
 }
 
 namespace {
@@ -283,6 +286,21 @@ bool is_less(int64_t a, int64_t b) {
   if (are_integers(a, b)) return a < b;
   Facts& facts = current_facts();
   return !facts.decide(difference(facts, a, b), Relation::kNotNegative);
+}
+
+int64_t hint_of(int64_t number) {
+  if (!is_expression(number)) return number;
+  Facts& facts = current_facts();
+  const Expression e = expression_of(facts, number);
+  constexpr int64_t kUnlike = 1 << 20;
+  facts.set_hinted();
+  return facts.example_of(e).value_or(kUnlike + e);
+}
+
+bool is_example_within(int64_t number, int64_t limit) {
+  if (!is_expression(number)) return number <= limit;
+  Facts& facts = current_facts();
+  return facts.example_of(expression_of(facts, number)).value_or(0) <= limit;
 }
 
 int64_t specialise(int64_t number) {

@@ -64,6 +64,10 @@ class Facts {
   // States an outcome, which something else ensures in every run. Returns false if the facts exclude it.
   bool assume(Expression e, Relation relation, bool outcome = true);
 
+  // Whether hint_of() was asked for an expression since the last call of this.
+  bool take_hinted() { return std::exchange(hinted_, false); }
+  void set_hinted() { hinted_ = true; }
+
   const std::vector<Guard>& guards() const { return guards_; }
   // Forgets the guards, and everything that they and assume() have taught: for a caller that infers each call alone.
   void forget();
@@ -85,6 +89,7 @@ class Facts {
   std::vector<Expression> not_negative_;
   absl::flat_hash_set<Expression> not_zero_;
   std::vector<Guard> guards_;
+  bool hinted_ = false;
 };
 
 // ---- Numbers that may be expressions
@@ -110,7 +115,7 @@ inline bool is_expression(int64_t number) {
 }
 // The number of an expression: the integer if it is constant. Throws std::overflow_error for an integer in the range.
 int64_t number_of(const Facts& facts, Expression e);
-// The expression of a number.
+// The expression of a number. Throws std::invalid_argument for one that no expression of these facts has.
 Expression expression_of(Facts& facts, int64_t number);
 
 // Operations on numbers; those of integers are Python's, and throw std::overflow_error beyond 64 bits.
@@ -125,6 +130,10 @@ int64_t maximum(int64_t a, int64_t b);
 bool is_equal(int64_t a, int64_t b);
 bool is_less(int64_t a, int64_t b);
 bool is_known_equal(int64_t a, int64_t b);  // assumes nothing
+// The value for the example; without one, a number that no other size of the trace has. Assumes nothing.
+int64_t hint_of(int64_t number);
+// Whether that value is at most the limit; true without an example.
+bool is_example_within(int64_t number, int64_t limit);
 int64_t specialise(int64_t number);
 std::string to_text(int64_t number);
 

@@ -46,6 +46,25 @@ TEST_F(ExpressionsTest, MinimaAreReduced) {
   EXPECT_EQ(x_.minimum(x_.minimum(n_, c(100)), c(50)), x_.minimum(n_, c(50)));
 }
 
+TEST_F(ExpressionsTest, MaximaOfSizesAndOneAreFactors) {
+  const Expression k = x_.symbol({0, INT64_MAX}), factor = x_.maximum(k, c(1)), product = x_.multiply(factor, factor);
+  EXPECT_EQ(text(product), "max(s2, 1)*max(s2, 1)");
+  EXPECT_EQ(x_.range(factor).low, 1);
+  EXPECT_EQ(x_.range(x_.subtract(factor, k)), (Range{0, 1}));
+  EXPECT_EQ(x_.maximum(x_.subtract(k, c(3)), c(1)),
+            x_.add(c(1), x_.subtract(x_.subtract(k, c(3)), x_.minimum(x_.subtract(k, c(3)), c(1)))));
+  EXPECT_EQ(x_.substitute(product, 2, x_.add(n_, m_)), x_.multiply(x_.add(n_, m_), x_.add(n_, m_)));
+  for (const int64_t size : {0, 1, 7}) {
+    EXPECT_EQ(x_.evaluate(factor, [&](int32_t) { return size; }), size == 0 ? 1 : size);
+  }
+  const std::vector<Expressions::Part> parts = x_.parts(x_.subtract(x_.multiply(c(3), factor), c(4)));
+  ASSERT_EQ(parts.size(), 2U);
+  EXPECT_EQ(parts[0].coefficient, -4);
+  ASSERT_EQ(parts[1].factors.size(), 1U);
+  EXPECT_EQ(parts[1].factors[0].sign, "max");
+  EXPECT_EQ(parts[1].factors[0].operands[0], k);
+}
+
 TEST_F(ExpressionsTest, RangesSeeWhatCancels) {
   // The sizes of x[50:100] and of a remainder.
   const Expression length = x_.subtract(x_.minimum(n_, c(100)), x_.minimum(n_, c(50)));
@@ -121,6 +140,23 @@ TEST(ExpressionsRandomTest, HaveTheValuesOfTheirOperations) {
     }
   }
   EXPECT_GT(checks, 10'000u);
+}
+
+TEST(FactsTest, HintsAndLimitsAreNoGuards) {
+  Facts facts;
+  const Scope scope(facts);
+  const int64_t n = number_of(facts, facts.symbol({0, INT64_MAX}, 5)),
+                u = number_of(facts, facts.symbol({0, 9}, std::nullopt));
+  EXPECT_EQ(hint_of(7), 7);
+  EXPECT_FALSE(facts.take_hinted());
+  EXPECT_EQ(hint_of(multiply(n, 2)), 10);
+  EXPECT_TRUE(facts.take_hinted());
+  EXPECT_FALSE(facts.take_hinted());
+  EXPECT_TRUE(is_example_within(n, 5));
+  EXPECT_FALSE(is_example_within(n, 4));
+  EXPECT_TRUE(is_example_within(u, 0));
+  EXPECT_TRUE(facts.guards().empty());
+  EXPECT_THROW(expression_of(facts, kFirstNumber + 1000), std::invalid_argument);
 }
 
 TEST(FactsTest, OutcomesOfTheExampleAreGuards) {
