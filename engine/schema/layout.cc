@@ -18,6 +18,11 @@ using Operands = absl::InlinedVector<const TensorMeta*, 4>;
 // Dimensions with channels last, the innermost first: C, W, H, N or C, W, H, D, N.
 Order channels_last_order(size_t dims) { return dims == 4 ? Order{1, 3, 2, 0} : Order{1, 4, 3, 2, 0}; }
 
+bool has_hints(SizesView a, SizesView b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](SymInt x, SymInt y) { return hint_of(x) == hint_of(y); });
+}
+
 Sizes strides_in(const Order& order, SizesView sizes) {
   Sizes strides(sizes.size());
   SymInt step = 1;
@@ -31,17 +36,17 @@ Sizes strides_in(const Order& order, SizesView sizes) {
 // The stride of an operand over a dimension of the result: 0 where it is broadcast.
 SymInt stride_over(const TensorMeta& t, SizesView sizes, size_t d) {
   const size_t lead = sizes.size() - t.sizes.size();
-  if (d < lead || (t.sizes[d - lead] == 1 && sizes[d] != 1)) return 0;
+  if (d < lead || (hint_of(t.sizes[d - lead]) == 1 && hint_of(sizes[d]) != 1)) return 0;
   return t.strides[d - lead];
 }
 
 // TensorIterator's comparison: negative if `a` is inside of `b`, positive if it is outside, 0 if no operand decides.
 int compare(const Operands& operands, SizesView sizes, size_t a, size_t b) {
   for (const TensorMeta* t : operands) {
-    const SymInt x = stride_over(*t, sizes, a), y = stride_over(*t, sizes, b);
+    const int64_t x = hint_of(stride_over(*t, sizes, a)), y = hint_of(stride_over(*t, sizes, b));
     if (x == 0 || y == 0) continue;
     if (x != y) return x < y ? -1 : 1;
-    if (sizes[a] > sizes[b]) return 1;
+    if (hint_of(sizes[a]) > hint_of(sizes[b])) return 1;
   }
   return 0;
 }
@@ -167,12 +172,14 @@ constexpr auto kFollow = [] {
 // PyTorch's guess whether the strides mean channels last, where sizes of 1 leave it open.
 bool suggests_channels_last(const TensorMeta& t) {
   if (t.dim() != 4 && t.dim() != 5) return false;
-  if (t.strides[1] == 0) return false;
-  SymInt least = 0;
+  const int64_t of_channels = hint_of(t.strides[1]);
+  if (of_channels == 0) return false;
+  int64_t least = 0;
   for (size_t d : channels_last_order(t.sizes.size())) {
-    if (t.sizes[d] == 0 || t.strides[d] < least) return false;
-    if (d == 0 && least == t.strides[1]) return false;
-    least = t.sizes[d] > 1 ? t.strides[d] * t.sizes[d] : t.strides[d];
+    const int64_t size = hint_of(t.sizes[d]), stride = hint_of(t.strides[d]);
+    if (size == 0 || stride < least) return false;
+    if (d == 0 && least == of_channels) return false;
+    least = size > 1 ? stride * size : stride;
   }
   return true;
 }
@@ -197,13 +204,13 @@ bool all_have(const Operands& operands, bool (*holds)(SizesView, SizesView)) {
 bool is_dense(SizesView sizes, SizesView strides) {
   Order order;
   for (size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d] > 1) order.push_back(d);
+    if (hint_of(sizes[d]) > 1) order.push_back(d);
   }
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return strides[a] < strides[b]; });
-  SymInt expected = 1;
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return hint_of(strides[a]) < hint_of(strides[b]); });
+  int64_t expected = 1;
   for (size_t d : order) {
-    if (strides[d] != expected) return false;
-    expected *= sizes[d];
+    if (hint_of(strides[d]) != expected) return false;
+    expected *= hint_of(sizes[d]);
   }
   return true;
 }
@@ -212,19 +219,22 @@ Sizes channels_last_strides(SizesView sizes) { return strides_in(channels_last_o
 
 bool is_channels_last(SizesView sizes, SizesView strides) {
   if (sizes.size() != 4 && sizes.size() != 5) return false;
-  SymInt expected = 1;
-  if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return true;  // no elements
+  int64_t expected = 1;
+  for (SymInt size : sizes) {
+    if (hint_of(size) == 0) return true;  // no elements
+  }
   for (size_t d : channels_last_order(sizes.size())) {
-    if (sizes[d] == 1) continue;
-    if (strides[d] != expected) return false;
-    expected *= sizes[d];
+    const int64_t size = hint_of(sizes[d]);
+    if (size == 1) continue;
+    if (hint_of(strides[d]) != expected) return false;
+    expected *= size;
   }
   return true;
 }
 
 // Sets dense strides in the order of the operands' strides.
 static void follow_order(const Operands& operands, TensorMeta* result) {
-  if (result->numel() == 0) return;
+  if (hint_of(result->numel()) == 0) return;
   const Order order = order_of(operands, result->sizes);
   if (!std::is_sorted(order.begin(), order.end(), std::greater<>())) result->strides = strides_in(order, result->sizes);
 }
@@ -232,26 +242,24 @@ static void follow_order(const Operands& operands, TensorMeta* result) {
 // Sets the strides of a pointwise operator's result.
 static void follow_operands(Args args, TensorMeta* result) {
   if (result->sizes.size() < 2) return;
-  bool is_plain = true, has_one_shape = true;
-  for (const Arg& arg : args) {
-    if (arg.kind != Arg::Kind::kTensor) continue;
-    is_plain = is_plain && arg.tensor->is_contiguous();
-    has_one_shape = has_one_shape && arg.tensor->sizes == result->sizes;
-  }
-  if (is_plain) [[likely]]
+  const auto all_of = [&](auto holds) {
+    return std::all_of(args.begin(), args.end(),
+                       [&](const Arg& arg) { return arg.kind != Arg::Kind::kTensor || holds(*arg.tensor); });
+  };
+  if (all_of([](const TensorMeta& t) { return t.is_contiguous(); })) [[likely]]
     return;
-  if (result->numel() == 0) return;
+  if (hint_of(result->numel()) == 0) return;
   Operands operands;
   for (const Arg& arg : args) {
     if (arg.kind == Arg::Kind::kTensor && !arg.tensor->is_number) operands.push_back(arg.tensor);
   }
-  if (has_one_shape) {
+  if (all_of([&](const TensorMeta& t) { return has_hints(t.sizes, result->sizes); })) {
     if (result->sizes.size() == 4 && all_have(operands, &is_channels_last)) {
       result->strides = channels_last_strides(result->sizes);
       return;
     }
     const SizesView first = operands[0]->strides;
-    const auto has_first = [&](const TensorMeta* t) { return SizesView(t->strides) == first; };
+    const auto has_first = [&](const TensorMeta* t) { return has_hints(t->strides, first); };
     if (std::all_of(operands.begin(), operands.end(), has_first) && is_dense(result->sizes, first)) {
       result->strides.assign(first.begin(), first.end());
       return;
@@ -295,7 +303,7 @@ static void follow_index(const TensorMeta& input, absl::Span<const TensorMeta* c
 
 // Sets the strides of rot90(): those of flip() of one or both dimensions, transposed by an odd number of rotations.
 static void follow_rotation(const TensorMeta& input, int64_t rotations, SizesView dims, TensorMeta* result) {
-  if (result->numel() == 0 || rotations % 4 == 0) return;
+  if (hint_of(result->numel()) == 0 || rotations % 4 == 0) return;
   const Arg source[] = {Arg(&input)};
   TensorMeta flipped = input;
   flipped.strides = contiguous_strides(input.sizes);
@@ -309,7 +317,7 @@ static void follow_rotation(const TensorMeta& input, int64_t rotations, SizesVie
 // joined otherwise, in row-major order.
 static void follow_stacked(absl::Span<const TensorMeta* const> list, int64_t dim, TensorMeta* result) {
   const size_t d = static_cast<size_t>(dim < 0 ? dim + result->dim() : dim);
-  if (result->numel() == 0 || d + 1 == result->sizes.size()) return;
+  if (hint_of(result->numel()) == 0 || d + 1 == result->sizes.size()) return;
   Sizes joined = list[0]->sizes;
   joined[d] *= static_cast<int64_t>(list.size());
   Sizes strides = channels_last_strides(joined);
@@ -347,7 +355,7 @@ void follow_arguments(const Op& op, Args args, Inference* out) {
   if (!is_last) return;
   for (TensorMeta& result : out->outputs) {
     const bool has_channels = result.dim() == 4 || result.dim() == 5;
-    if (has_channels && result.numel() > 0) result.strides = channels_last_strides(result.sizes);
+    if (has_channels && hint_of(result.numel()) > 0) result.strides = channels_last_strides(result.sizes);
   }
 }
 

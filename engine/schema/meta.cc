@@ -13,8 +13,9 @@ bool TensorMeta::is_contiguous() const {
   SymInt expected = 1;
   for (size_t d = own.size(); d-- > 0;) {
     if (!surely_equal(steps[d], expected)) {
-      if (own[d] == 1) continue;  // its stride is never used
-      if (steps[d] != expected) return std::find(own.begin(), own.end(), 0) != own.end();
+      if (hint_of(own[d]) == 1) continue;  // its stride is never used
+      if (hint_of(steps[d]) != hint_of(expected) || steps[d] != expected)
+        return std::any_of(own.begin(), own.end(), [](SymInt size) { return hint_of(size) == 0; });
     }
     expected = wrapped_product(expected, larger(own[d], 1));
   }

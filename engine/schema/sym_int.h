@@ -34,6 +34,11 @@ inline SymInt wrapped_product(SymInt a, SymInt b) {
 inline SymInt divided_up(SymInt a, SymInt b) { return a / b + (a % b != 0); }  // rounded up; a >= 0 and b > 0
 // Whether the two are equal in all runs. Unlike a comparison, it assumes nothing.
 inline bool surely_equal(SymInt a, SymInt b) { return a == b; }
+// The value for the example, for decisions of which only strides depend: where a size of 1 or 0 leaves more than one
+// layout open, a run may have another one than the example. Assumes nothing.
+inline int64_t hint_of(SymInt d) { return d; }
+// Whether a number is at most a limit of this implementation, which each run checks itself: assumes nothing.
+inline bool is_within(SymInt d, int64_t limit) { return d <= limit; }
 inline bool is_expression(SymInt) { return false; }
 inline int64_t text_of(SymInt d) { return d; }  // for messages
 

@@ -118,6 +118,8 @@ inline SymInt wrapped_product(SymInt a, SymInt b) {
 }
 inline SymInt divided_up(SymInt a, SymInt b) { return (a + b - 1) / b; }
 inline bool surely_equal(SymInt a, SymInt b) { return symbolic::is_known_equal(a.number(), b.number()); }
+inline int64_t hint_of(SymInt d) { return symbolic::hint_of(d.number()); }
+inline bool is_within(SymInt d, int64_t limit) { return symbolic::is_example_within(d.number(), limit); }
 inline std::string text_of(SymInt d) { return symbolic::to_text(d.number()); }
 inline std::string message_part(SymInt d) { return text_of(d); }
 

@@ -70,7 +70,7 @@ bool integer_fits(const Scalar& number, DType t) {
     return v >= (is_unsigned(t) ? 0 : -above) && v < above;
   }
   if (number.is_beyond_int()) return bits == 64;
-  const int64_t v = number.to_int();
+  const SymInt v = number.to_int();
   if (v >= 0) return bits >= 63 || v < int64_t{1} << bits;
   return bits >= 63 || v >= -(int64_t{1} << bits) + (is_unsigned(t) ? 1 : 0);
 }
@@ -171,13 +171,17 @@ DType scaled_by(Scalar factor, DType t, std::string_view parameter) {
 }
 
 void check_convertible(const Scalar& number, DType t) {
-  const std::complex<double> value = number.to_complex();
   bool fits = true;
-  if (t == DType::kBool) {
-    return;
+  if (t == DType::kBool) return;
+  if (number.category() <= Category::kInteger && !number.is_beyond_int()) {
+    const double largest = is_integral(t) ? 0 : largest_of(to_real_or_self(t));
+    const int64_t limit = largest < 0x1p63 ? static_cast<int64_t>(largest) : INT64_MAX;
+    const SymInt v = number.to_int();
+    fits = is_integral(t) ? integer_fits(number, t) : largest >= 0x1p63 || (v <= limit && v >= -limit);
   } else if (is_integral(t)) {
-    fits = value.imag() == 0 && integer_fits(number, t);
+    fits = number.to_complex().imag() == 0 && integer_fits(number, t);
   } else {
+    const std::complex<double> value = number.to_complex();
     const double largest = largest_of(to_real_or_self(t));
     auto part_fits = [&](double v) {
       return std::isinf(v) ? t != DType::kFloat8E4m3fn : std::isnan(v) || std::abs(v) <= largest;
@@ -187,9 +191,12 @@ void check_convertible(const Scalar& number, DType t) {
   check(fits, "value cannot be converted to type ", number_type_name(t), " without overflow, got ", number.to_string());
 }
 
-DType require_range(std::optional<int64_t> low, std::optional<int64_t> high, DType t) {
-  auto in_range = [t](int64_t v) {
-    if (!is_integral(t)) return std::abs(static_cast<double>(v)) <= largest_of(to_real_or_self(t));
+DType require_range(std::optional<SymInt> low, std::optional<SymInt> high, DType t) {
+  auto in_range = [t](SymInt v) {
+    if (!is_integral(t)) {
+      const double largest = largest_of(to_real_or_self(t));
+      return largest >= 0x1p63 || (v <= static_cast<int64_t>(largest) && v >= -static_cast<int64_t>(largest));
+    }
     if (t == DType::kBool) return v == 0 || v == 1;
     return (!is_unsigned(t) || v >= 0) && integer_fits(Scalar(v), t);
   };

@@ -85,7 +85,7 @@ DType require_convertible(DType t, const S&... numbers) {
   return t;
 }
 // Returns `t`; requires that the integers from `low` to below `high` are in its range.
-DType require_range(std::optional<int64_t> low, std::optional<int64_t> high, DType t);
+DType require_range(std::optional<SymInt> low, std::optional<SymInt> high, DType t);
 DType hardtanh(Scalar min, Scalar max, DType t);  // `t`, after the same check
 // Rejects complex numbers, for pointwise operators without a complex body.
 void require_real(DType compute);

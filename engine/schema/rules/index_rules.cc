@@ -171,7 +171,7 @@ Sizes index_put(const Arg& input, const Arg& indices, const Arg& values) {
     bool fits = from.size() <= target.size();
     for (size_t i = 0; fits && i < from.size(); ++i) {
       SymInt size = from[from.size() - 1 - i];
-      fits = size == 1 || size == target[target.size() - 1 - i];
+      fits = surely_equal(size, 1) || size == target[target.size() - 1 - i] || size == 1;
     }
     check(fits, "shape mismatch: value tensor of shape ", meta(values).sizes,
           " cannot be broadcast to indexing result of shape ", target);

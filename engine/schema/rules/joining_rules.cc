@@ -15,7 +15,7 @@ size_t at(int64_t dim) { return static_cast<size_t>(dim); }
 // within 64 bits.
 SymInt distance_from_main(SymInt diagonal) {
   constexpr int64_t kMaxDiagonal = int64_t{1} << 31;
-  check(diagonal > -kMaxDiagonal && diagonal < kMaxDiagonal,
+  check(is_within(-1 - diagonal, kMaxDiagonal - 2) && is_within(diagonal, kMaxDiagonal - 1),
         "expected a diagonal less than 2^31 away from the main one, got ", diagonal);
   return larger(diagonal, -diagonal);
 }
@@ -26,11 +26,13 @@ Sizes cat(const Arg& tensors, int64_t dim) {
   auto list = tensors.list();
   check(ErrorKind::kValue, !list.empty(), "expected a non-empty list of Tensors");
   const TensorMeta* first = nullptr;
+  // PyTorch's legacy rule: an empty vector is ignored. Among vectors alone it changes nothing.
+  const bool are_vectors = std::all_of(list.begin(), list.end(), [](const TensorMeta* t) { return t->dim() == 1; });
+  const auto is_skipped = [&](const TensorMeta& t) { return !are_vectors && t.dim() == 1 && t.sizes[0] == 0; };
   for (size_t i = 0; i < list.size(); ++i) {
     const TensorMeta* t = list[i];
     check(t->dim() > 0, "zero-dimensional tensor (at position ", i, ") cannot be concatenated");
-    bool skipped = t->dim() == 1 && t->sizes[0] == 0;  // PyTorch's legacy rule: an empty vector is ignored
-    if (!skipped && !first) first = t;
+    if (!first && !is_skipped(*t)) first = t;
   }
   if (!first) return {0};
   int64_t d = wrap_dim(dim, first->dim());
@@ -38,7 +40,7 @@ Sizes cat(const Arg& tensors, int64_t dim) {
   result[at(d)] = 0;
   for (size_t i = 0; i < list.size(); ++i) {
     const Sizes& sizes = list[i]->sizes;
-    if (sizes.size() == 1 && sizes[0] == 0) continue;
+    if (is_skipped(*list[i])) continue;
     check(sizes.size() == result.size(), "Tensors must have same number of dimensions: got ", result.size(), " and ",
           sizes.size());
     for (size_t k = 0; k < sizes.size(); ++k) {

@@ -47,13 +47,13 @@ Sizes broadcast_sizes(SizesView a, SizesView b) {
   for (size_t i = 0; i < n; ++i) {  // i counts from the last dimension
     SymInt x = i < a.size() ? a[a.size() - 1 - i] : SymInt(1);
     SymInt y = i < b.size() ? b[b.size() - 1 - i] : SymInt(1);
-    if (surely_equal(x, y)) {
-      result[n - 1 - i] = x;
+    if (surely_equal(x, y) || surely_equal(y, 1) || surely_equal(x, 1)) {
+      result[n - 1 - i] = surely_equal(x, 1) ? y : x;
       continue;
     }
-    check(x == 1 || y == 1 || x == y, "The size of tensor a (", x, ") must match the size of tensor b (", y,
+    check(x == y || x == 1 || y == 1, "The size of tensor a (", x, ") must match the size of tensor b (", y,
           ") at non-singleton dimension ", n - 1 - i);
-    result[n - 1 - i] = x == 1 ? y : x;
+    result[n - 1 - i] = !surely_equal(x, y) && x == 1 ? y : x;
   }
   return result;
 }
@@ -160,7 +160,7 @@ Sizes assign(const Arg& input, const Arg& src) {
   bool fits = from.size() <= target.size();
   for (size_t i = 0; fits && i < from.size(); ++i) {
     SymInt size = from[from.size() - 1 - i];
-    fits = size == 1 || size == target[target.size() - 1 - i];
+    fits = surely_equal(size, 1) || size == target[target.size() - 1 - i] || size == 1;
   }
   check(fits, "expand: the source's sizes must match the target's or be 1, got ", sizes_of(src), " and ", target);
   return target;

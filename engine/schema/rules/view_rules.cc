@@ -52,10 +52,11 @@ Sizes resolve(SizesView size, SymInt numel) {
 // Whether `stride` is base * run.
 bool is_product(SymInt stride, SymInt base, SymInt run) {
   SymInt product = 0;
-  return !multiply_overflows(base, run, &product) && stride == product;
+  return !multiply_overflows(base, run, &product) && hint_of(stride) == hint_of(product);
 }
 
 // Returns the strides of a view with sizes `size` and the same elements in the same order; nullopt if a copy is needed.
+// Whether there is one is decided for the example: each run finds it again, and the sizes do not depend on it.
 // Merges adjacent dimensions without gaps and splits them according to `size`.
 std::optional<Sizes> restride(const TensorMeta& m, SizesView size) {
   if (m.is_contiguous()) return contiguous_strides(size);
@@ -64,21 +65,22 @@ std::optional<Sizes> restride(const TensorMeta& m, SizesView size) {
   SymInt run = 1, base = 1;  // number of elements in the current run of dimensions; its innermost stride
   for (int64_t d = m.dim() - 1; d >= -1; --d) {
     if (d >= 0) {
-      if (m.sizes[at(d)] == 1) continue;
-      if (run == 1) base = m.strides[at(d)];
-      bool joins = run == 1 || is_product(m.strides[at(d)], base, run);
+      if (hint_of(m.sizes[at(d)]) == 1) continue;
+      if (hint_of(run) == 1) base = m.strides[at(d)];
+      bool joins = hint_of(run) == 1 || is_product(m.strides[at(d)], base, run);
       if (joins) {
         run *= m.sizes[at(d)];
         continue;
       }
     }
     // The run ends here: the sizes of the view's dimensions must divide it exactly.
-    SymInt left = run, stride = base;
-    while (view_dim >= 0 && (left > 1 || size[at(view_dim)] == 1)) {
-      if (left % size[at(view_dim)] != 0) return std::nullopt;
+    int64_t left = hint_of(run);
+    SymInt stride = base;
+    while (view_dim >= 0 && (left > 1 || hint_of(size[at(view_dim)]) == 1)) {
+      if (left % hint_of(size[at(view_dim)]) != 0) return std::nullopt;
       strides[at(view_dim)] = stride;
       stride = scaled_stride(stride, size[at(view_dim)]);
-      left /= size[at(view_dim)];
+      left /= hint_of(size[at(view_dim)]);
       --view_dim;
     }
     if (left != 1) return std::nullopt;
@@ -286,9 +288,9 @@ Geometry expand(const Arg& input, SizesView size) {
     }
     check(g.sizes[at(i)] >= 0, "expand: negative size, got ", g.sizes[at(i)]);
     const bool is_kept = surely_equal(g.sizes[at(i)], own);
-    check(is_kept || own == 1 || g.sizes[at(i)] == own, "The expanded size of the tensor (", g.sizes[at(i)],
-          ") must match the existing size (", own, ") at non-singleton dimension ", i, ".  Target sizes: ", size,
-          ".  Tensor sizes: ", m.sizes);
+    check(is_kept || surely_equal(own, 1) || g.sizes[at(i)] == own || own == 1, "The expanded size of the tensor (",
+          g.sizes[at(i)], ") must match the existing size (", own, ") at non-singleton dimension ", i,
+          ".  Target sizes: ", size, ".  Tensor sizes: ", m.sizes);
     // A new dimension of size 1 has the stride of a contiguous one, unless the tensor has no dimensions: as PyTorch's.
     // It is never used, and may exceed 64 bits for the sizes of a meta tensor.
     SymInt stride = 0;
@@ -413,9 +415,11 @@ Geometry view_of_dtype(const Arg& input, DType dtype) {
 namespace {
 
 // Each view of a list takes 200 bytes in the client and in the engine; an engine accepts fewer results per instruction.
-constexpr SymInt kMaxPieces = int64_t{1} << 18;
+constexpr int64_t kMaxPieces = int64_t{1} << 18;
 
-void check_pieces(SymInt count) { check(count <= kMaxPieces, "expected at most ", kMaxPieces, " pieces, got ", count); }
+void check_pieces(SymInt count) {
+  check(is_within(count, kMaxPieces), "expected at most ", kMaxPieces, " pieces, got ", count);
+}
 
 // The size of a dimension of a tensor that an operator divides, which must exist.
 SymInt size_along(SizesView sizes, int64_t dim, std::string_view expectation) {
@@ -442,6 +446,11 @@ Sizes chunk_sizes(SizesView sizes, SymInt chunks, int64_t dim) {
   check(chunks > 0, "chunk expects `chunks` to be greater than 0, got: ", chunks);
   SymInt size = size_along(sizes, dim, "chunk expects");
   SymInt split_size = divided_up(size, chunks);
+  if (is_within(chunks, kMaxPieces) && size > (chunks - 1) * (chunks - 1)) {  // then there are as many as requested
+    Sizes result(at(chunks), split_size);
+    result.back() = size - (chunks - 1) * split_size;
+    return result;
+  }
   if (split_size == 0) {
     check_pieces(chunks);
     return Sizes(at(chunks), 0);

@@ -25,13 +25,14 @@ struct Window {
   }
 };
 
-constexpr SymInt kLimit = int64_t{1} << 28;
+constexpr int64_t kLimit = int64_t{1} << 28;
 
 void check_list(SizesView list, size_t n, SymInt min, std::string_view what) {
   check(list.size() == n, "expected ", what, " to be a single integer value or a list of ", n, " values, but got ",
         list);
-  for (int64_t v : list) {
-    check(v >= min && v<kLimit, min> 0 ? "non-positive " : "negative ", what, " is not supported, got ", list);
+  for (SymInt v : list) {
+    check(v >= min && is_within(v, kLimit - 1), min > 0 ? "non-positive " : "negative ", what,
+          " is not supported, got ", list);
   }
 }
 
@@ -57,7 +58,7 @@ Sizes convolved(SizesView x, SizesView w, const Arg& bias, SizesView stride, Siz
   Sizes result{x[0], w[0]};
   for (size_t i = 0; i < space; ++i) {
     const Window window{w[2 + i], stride[i], padding[i], dilation[i]};
-    check(w[2 + i] > 0 && w[2 + i] < kLimit, "expected a non-empty kernel, got weight of size ", w);
+    check(w[2 + i] > 0 && is_within(w[2 + i], kLimit - 1), "expected a non-empty kernel, got weight of size ", w);
     const SymInt padded = checked_add(x[2 + i], 2 * padding[i]);
     check(window.extent() <= padded, "Calculated padded input size per channel: ", padded,
           ". Kernel size: ", window.extent(), ". Kernel size can't be greater than actual input size");
@@ -180,7 +181,8 @@ Sizes conv_transpose(const Arg& input, const Arg& weight, const Arg& bias, Sizes
     check(output_padding[i] < stride[i] || output_padding[i] < dilation[i],
           "output padding must be smaller than either stride or dilation, but got output_padding: ", output_padding,
           " stride: ", stride, " dilation: ", dilation);
-    check(w[2 + i] < kLimit && x[2 + i] < kLimit, "expected sizes below 2^28, got input", x, " and weight", w);
+    check(is_within(w[2 + i], kLimit - 1) && is_within(x[2 + i], kLimit - 1), "expected sizes below 2^28, got input", x,
+          " and weight", w);
     const Window window{w[2 + i], stride[i], padding[i], dilation[i]};
     SymInt size = (x[2 + i] - 1) * stride[i] - 2 * padding[i] + window.extent() + output_padding[i];
     check(size > 0, "Given input size per channel: ", SizesView(x).subspan(2),
@@ -362,7 +364,7 @@ Sizes interpolate(const Arg& input, SizesView size, std::string_view mode, bool 
   for (size_t i = 0; i < space; ++i) {
     check(size[i] > 0 && x[2 + i] > 0, "Input and output sizes should be greater than 0, but got input (", x,
           ") and output ", size);
-    check(size[i] <= 1 << 24, "expected output sizes of at most 2^24, got ", size);
+    check(is_within(size[i], 1 << 24), "expected output sizes of at most 2^24, got ", size);
     result.push_back(size[i]);
   }
   return result;
