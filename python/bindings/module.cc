@@ -30,6 +30,7 @@
 #include "python/bindings/program.h"
 #include "python/bindings/published.h"
 #include "python/bindings/serving.h"
+#include "python/bindings/size_facts.h"
 #include "python/bindings/store.h"
 #include "python/bindings/tensor/convert.h"
 #include "python/bindings/tensor/errors.h"
@@ -402,6 +403,7 @@ void bind(py::module_& m) {
   bind_frame_cache(m);
   bind_file_states(m);
   bind_published(m);
+  bind_size_facts(m);
   bind_serving(m);
   bind_operator_table(m);
   bind_extra(m);

@@ -36,6 +36,11 @@ class Operator:
         positional, keywords = self._bound(arguments)
         return _C._result_sizes(self.name, *positional, **keywords)
 
+    def layouts(self, facts: _C.SizeFacts, arguments: Sequence[Any]) -> list[tuple[list[int], list[int], int]]:
+        """The sizes, strides and offsets of the results. Numbers of the arguments and results may stand for expressions."""
+        positional, keywords = self._bound(arguments)
+        return facts.infer(self.name, *positional, **keywords)
+
     def call(self, arguments: Sequence[Any], out: Sequence[_C.Tensor] | None = None) -> list[_C.Tensor]:
         positional, keywords = self._bound(arguments)
         if out is not None:
