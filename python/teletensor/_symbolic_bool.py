@@ -110,9 +110,6 @@ class SymBool:
         return _float_of(self.as_int())
 
     def __torch_function__(self, func: Any, _types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        owner = next((v for c in self.comparisons() for v in c.operands if hasattr(type(v), "call_function")), None)
-        if owner is not None:
-            return owner.call_function(func, args, kwargs or {})
         if type(func) is _C.OverridableFunction:
             return func.__wrapped__(*args, **(kwargs or {}))
         return func(*map(_decided_arguments, args), **{k: _decided_arguments(v) for k, v in (kwargs or {}).items()})

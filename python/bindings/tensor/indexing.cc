@@ -162,10 +162,10 @@ class Indexer {
       put(result_.view->session->upload({reinterpret_cast<const char*>(&zero), static_cast<size_t>(count) * 8},
                                         DType::kInt64, {&count, 1}, result_.view->device));
       ++dim_;
-    } else if (is_symbolic(item)) {
-      view(op_id::kSelect, {Arg(dim_), Arg(marked_int(item))});
+    } else if (is_symbolic(item) || is_recorded_size(item)) {
+      view(op_id::kSelect, {Arg(dim_), Arg(argument_int(item))});
     } else {
-      select(int_from(Owned(peeked(item)).get()));
+      select(int_from(item));
     }
   }
 
@@ -185,35 +185,29 @@ class Indexer {
     return result_.view->sizes[static_cast<size_t>(dim_)];
   }
 
-  // A bound of a slice as an argument: of a traced tensor it is not adjusted to the size, which differs between runs.
+  // A bound of a slice as an argument: of a traced tensor, or one that a Python class handles, it is not adjusted to
+  // the size, which may differ between runs.
   static int64_t bound(PyObject* o, int64_t otherwise) {
     if (o == Py_None) return otherwise;
-    if (is_symbolic(o)) return marked_int(o);
-    const Py_ssize_t number = PyNumber_AsSsize_t(Owned(peeked(o)).get(), nullptr);  // bounds beyond 64 bits are clipped
+    if (is_symbolic(o) || is_recorded_size(o)) return argument_int(o);
+    const Py_ssize_t number = PyNumber_AsSsize_t(o, nullptr);  // bounds beyond 64 bits are clipped
     if (number == -1 && PyErr_Occurred()) throw PythonErrorSet();
-    return number;
+    return std::max<int64_t>(number, -(int64_t{1} << 62));  // before all elements
   }
 
   void traced_slice(const PySliceObject& slice) {
     const int64_t start = bound(slice.start, 0), stop = bound(slice.stop, INT64_MAX);
-    const int64_t step = slice.step == Py_None ? 1 : int_from(slice.step);
-    check(ErrorKind::kValue, step > 0, "step must be greater than zero");
+    const int64_t step = slice.step == Py_None ? 1 : argument_int(slice.step);
+    check(ErrorKind::kValue, step > 0 || is_recorded_size(slice.step), "step must be greater than zero");
     if (start == 0 && stop == INT64_MAX && step == 1) return;
     view(op_id::kSlice, {Arg(dim_), Arg(start), Arg(stop), Arg(step)});
   }
 
   void slice(PyObject* item) {
     auto* bounds = reinterpret_cast<PySliceObject*>(item);
-    const bool is_traced = client::ProgramTrace::of_tensor(*result_.view) != nullptr;
+    const bool is_traced = client::ProgramTrace::of_tensor(*result_.view) != nullptr || is_wrapper(result_.view.get());
     if (is_traced || is_symbolic(bounds->start) || is_symbolic(bounds->stop)) [[unlikely]]
       return traced_slice(*bounds);
-    Owned known;
-    if (is_recorded_size(bounds->start) || is_recorded_size(bounds->stop) || is_recorded_size(bounds->step))
-        [[unlikely]] {
-      const Owned first(peeked(bounds->start)), end(peeked(bounds->stop)), stride(peeked(bounds->step));
-      known = Owned(throw_if_null(PySlice_New(first.get(), end.get(), stride.get())));
-      item = known.get();
-    }
     Py_ssize_t start = 0, stop = 0, step = 0;
     if (PySlice_Unpack(item, &start, &stop, &step) < 0) throw PythonErrorSet();
     check(ErrorKind::kValue, step > 0, "step must be greater than zero");

@@ -278,6 +278,7 @@ class Binder {
       case ParamType::kTensors: return set_list(p, value, arg);
       case ParamType::kScalar: return is_number_object(value) && number_from(value, arg);
       case ParamType::kFloat:
+        if (is_recorded_number(value)) return *arg = Arg(recorded_double(value)), true;
         if (is_symbolic(value)) return plain_number(value, arg) && (*arg = Arg(arg->to_double()), true);
         if (PyLong_CheckExact(value)) return *arg = Arg(double_from(value)), true;
         return is_number_object(value) && number_from(value, arg) && arg->is_real_number() &&
@@ -463,8 +464,8 @@ bool plain_number(PyObject* o, Arg* out) {
 bool argument_number(PyObject* o, Arg* out) {
   if (is_symbolic(o)) [[unlikely]]
     return *out = Arg(marked_int(o)), true;
-  if (is_recorded_size(o)) [[unlikely]]
-    return plain_number(Owned(peeked(o)).get(), out);
+  if (is_recorded_number(o)) [[unlikely]]
+    return *out = is_recorded_size(o) ? Arg(argument_int(o)) : Arg(recorded_double(o)), true;
   return plain_number(o, out);
 }
 

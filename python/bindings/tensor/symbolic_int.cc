@@ -29,8 +29,9 @@ PyObject* float_maker = nullptr;
 // SymBool, whose method `of` returns the comparison of an operator's sign and its operands; null until the package has
 // set it.
 PyObject* bool_type = nullptr;
-// RecordedSize, whose attribute `_value` is an int; null until the package has set it.
+// RecordedSize, whose attribute `_value` is an int, and RecordedFloat; null until the package has set them.
 PyObject* recorded_size_type = nullptr;
+PyObject* recorded_float_type = nullptr;
 
 const Number& number_of(PyObject* o) { return reinterpret_cast<SymbolicInt*>(o)->number; }
 
@@ -225,8 +226,11 @@ PyObject* set_bool_type(PyObject*, PyObject* type) {
   Py_RETURN_NONE;
 }
 
-PyObject* set_recorded_size_type(PyObject*, PyObject* type) {
-  Py_XSETREF(recorded_size_type, Py_NewRef(type));
+PyObject* set_recorded_types(PyObject*, PyObject* args) {
+  PyObject *size = nullptr, *number = nullptr;
+  if (!PyArg_ParseTuple(args, "OO:set_recorded_types", &size, &number)) return nullptr;
+  Py_XSETREF(recorded_size_type, Py_NewRef(size));
+  Py_XSETREF(recorded_float_type, Py_NewRef(number));
   Py_RETURN_NONE;
 }
 
@@ -295,6 +299,17 @@ bool is_bool(PyObject* o) { return PyBool_Check(o) || is_symbolic_bool(o); }
 int64_t marked_int(PyObject* o) { return number_of(o).mark(); }
 
 bool is_recorded_size(PyObject* o) { return reinterpret_cast<PyObject*>(Py_TYPE(o)) == recorded_size_type; }
+
+bool is_recorded_number(PyObject* o) {
+  return is_recorded_size(o) || reinterpret_cast<PyObject*>(Py_TYPE(o)) == recorded_float_type;
+}
+
+double recorded_double(PyObject* o) {
+  const Owned value(throw_if_null(PyObject_GetAttrString(o, "_float_argument")));
+  const double number = PyFloat_AsDouble(value.get());
+  if (number == -1 && PyErr_Occurred()) throw PythonErrorSet();
+  return number;
+}
 
 PyObject* peeked(PyObject* o) {
   return is_recorded_size(o) ? throw_if_null(PyObject_GetAttrString(o, "_value")) : Py_NewRef(o);
@@ -377,8 +392,9 @@ bool init_symbolic_int(PyObject* module) {
        "The outcome of the relation of a sign, such as '<', of two ints or SymInts, which runs are required to have."},
       {"set_symbolic_bool_type", set_bool_type, METH_O,
        "Sets SymBool, whose method of() returns the comparison of a relation's sign and two operands."},
-      {"set_recorded_size_type", set_recorded_size_type, METH_O,
-       "Sets the class of the sizes of recordings, which calls accept as ints: their attribute `value` is the int."},
+      {"set_recorded_types", set_recorded_types, METH_VARARGS,
+       "Sets the classes of the sizes and floats of recordings. Calls pass on their attributes `_value` and "
+       "`_float_argument`."},
       {}};
   symbolic_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   return symbolic_type && PyModule_AddType(module, symbolic_type) == 0 && add_computed_int(module) &&

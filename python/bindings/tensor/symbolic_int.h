@@ -28,8 +28,12 @@ int64_t marked_int(PyObject* o);
 // Whether an object is a size of a recording (python/teletensor/fx/experimental/_sizes.py): no int, but an argument of
 // calls, for which the recording finds the expression.
 bool is_recorded_size(PyObject* o);
-// The int that a recorded size is in the recording, of which no run is required; any other object itself. New
-// reference; throws Error.
+// Whether an object is a size or a float of a recording, and the float that stands for it among the arguments of a
+// call. Throws Error.
+bool is_recorded_number(PyObject* o);
+double recorded_double(PyObject* o);
+// The number that stands for a recorded size among the arguments of a call; any other object itself. New reference;
+// throws Error.
 PyObject* peeked(PyObject* o);
 // An int or a SymInt. New reference.
 PyObject* number_object(const client::ProgramTrace::Number& number);

@@ -250,8 +250,9 @@ PyObject* make_wrapper(PyObject*, PyObject* args) {
     check(ErrorKind::kType, ints_from(size, &numbers),
           "_make_wrapper_subclass(): argument 'size' must be a tuple of ints");
     meta.sizes = Sizes(numbers.begin(), numbers.end());
-    meta.strides = contiguous_strides(meta.sizes);
-    if (strides != Py_None) {
+    if (strides == Py_None) {
+      meta.strides = contiguous_strides(meta.sizes);
+    } else {
       numbers.clear();
       check(ErrorKind::kType, ints_from(strides, &numbers) && numbers.size() == meta.sizes.size(),
             "_make_wrapper_subclass(): argument 'strides' must have one int per dimension");

@@ -11,17 +11,10 @@ from ..autograd import gradients
 from ..fx.experimental._composites import COMPOSITES
 from ..fx.experimental._expanded import Expanded
 from ..fx.experimental._functional import functional
-from ..fx.experimental._merge import Symbol
+from ..fx.experimental._merge import Family, Point, captured_of, resized, sizes_at
 from ..fx.experimental._recording import Recording
-from ..fx.experimental._symbolic import (
-    Family,
-    Point,
-    captured_of,
-    remove_unused_items,
-    resized,
-    sizes_at,
-    symbols_of_example,
-)
+from ..fx.experimental._sizes import Symbol
+from ..fx.experimental._symbolic import remove_unused_items, symbols_of_example
 from ..fx.graph_module import GraphModule
 from ..utils import _pytree as pytree
 

@@ -11,7 +11,7 @@ from .._grad_mode import no_grad
 from .._library import aten
 from ..autograd import Function
 from ..fx.experimental._functional import check_apart
-from ..fx.experimental._merge import Symbol
+from ..fx.experimental._sizes import Symbol
 from ..fx.experimental._symbolic import comparisons
 from ..fx.graph_module import GraphModule
 from ..utils import _pytree as pytree

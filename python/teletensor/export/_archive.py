@@ -22,6 +22,7 @@ from ._serialize import program_json, tensor_meta
 from .exported_program import ExportedProgram
 
 # What reading damaged contents raises, besides RuntimeError.
+_COMPARISONS = "teletensor_comparisons.json"  # of sizes, which a program checks
 _DAMAGE = (
     ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, MemoryError, OSError, StopIteration, SyntaxError, TypeError,
     ValueError, pickle.UnpicklingError, struct.error, zipfile.BadZipFile, zlib.error,
@@ -111,6 +112,9 @@ def save(
             buffer = io.BytesIO()
             save_objects(ep.example_inputs, buffer)
             archive.writestr(f"{root}/data/sample_inputs/model.pt", buffer.getvalue())
+        comparisons = ep._input_check.comparisons if ep._input_check is not None else []
+        if comparisons:  # the format has no place for them that PyTorch reads
+            archive.writestr(f"{root}/extra/{_COMPARISONS}", json.dumps({"comparisons": comparisons}))
         for name, content in (extra_files or {}).items():
             archive.writestr(f"{root}/extra/{name}", content)
         archive.writestr(f"{root}/.data/version", "3\n")
@@ -164,4 +168,7 @@ def _loaded(file: Any, extra_files: dict[str, Any]) -> ExportedProgram:
             if not (isinstance(examples, tuple) and len(examples) == 2 and [type(e) for e in examples] == [tuple, dict]):
                 raise RuntimeError("[export.load] expected example inputs as a tuple of a tuple and a dict")
         state, constants = (reader.tensors(folder) for folder in ("weights", "constants"))
-        return program_of(reader.json("models/model.json"), state, constants, examples)
+        program = program_of(reader.json("models/model.json"), state, constants, examples)
+        if reader.has(f"extra/{_COMPARISONS}"):
+            program._input_check.compare(reader.json(f"extra/{_COMPARISONS}")["comparisons"])
+        return program

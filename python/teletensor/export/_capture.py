@@ -14,7 +14,7 @@ from typing import Any
 from .._C import Tensor
 from .._higher_order_ops._operator import set_recorder
 from ..fx.experimental import _merge
-from ..fx.experimental._numbers import PACKAGES, Condition, is_number
+from ..fx.experimental._numbers import PACKAGES
 from ..fx.experimental._recorded import GradientsRequestedError, RecordedTensor
 from ..fx.experimental._recording import Recording
 from ..fx.experimental._regions import record_operator
@@ -133,13 +133,13 @@ def _store_lines(until: FrameType) -> Callable[[Node], None]:
 
 
 def capture(
-    module: Module, args: tuple, kwargs: dict[str, Any], sizes: dict[int, tuple], log: SizeLog, stores_lines: bool = False,
+    module: Module, args: tuple, kwargs: dict[str, Any], numbers: dict[int, dict[int, int]], log: SizeLog, stores_lines: bool = False,
     preserved: tuple[str, ...] = (),
 ) -> Captured:  # fmt: skip
     """Records module(*args, **kwargs).
 
     Args:
-        sizes: sizes of tensors among the leaves of (args, kwargs), by position, that differ from the example's.
+        numbers: sizes of tensors that are symbols, by the position among the leaves of (args, kwargs) and the dimension.
         log: receives the sizes that the program computes.
         stores_lines: whether nodes have the user's lines of code as meta["stack_trace"].
         preserved: the names of submodules whose calls are noted.
@@ -156,7 +156,7 @@ def capture(
     given = []
     for i, (name, leaf) in enumerate(zip(input_names(module, args, kwargs), leaves, strict=True)):
         if isinstance(leaf, Tensor):
-            given.append(recording.placeholder(name, leaf, sizes.get(i)))
+            given.append(recording.placeholder(name, leaf, numbers.get(i)))
             node = given[-1]._node
             made.input_specs.append(InputSpec(InputKind.USER_INPUT, TensorArgument(node.name), None))
         else:
@@ -180,8 +180,7 @@ def capture(
         raise NotImplementedError(f"[export] gradients within forward: {e}") from e
     recording.check_refused()
     leaves, made.out_spec = pytree.tree_flatten(result)
-    leaves = [bool(v) if type(v) is Condition else v for v in leaves]
-    made.outputs = [recording.own(v)._node if isinstance(v, Tensor) else recording.argument(v) if is_number(v) else v for v in leaves]
+    made.outputs = [recording.own(v)._node if isinstance(v, Tensor) else recording.argument(v) for v in leaves]
     return made
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import functools
+from collections.abc import Sequence
 from fractions import Fraction
+from types import CodeType
 from typing import Any
 
 from .._C import Tensor
@@ -29,10 +33,21 @@ class InputCheck:
         leaves: for each leaf its name and, for a tensor, its sizes and dtype: a size is an int, or (symbol, factor, offset);
             for others the value.
         ranges: bounds by symbol.
+        comparisons: of symbols, as text, that hold.
     """
 
-    def __init__(self, in_spec: Any, leaves: list[tuple[str, Any]], ranges: dict[str, tuple[int, int | None]]) -> None:
+    def __init__(
+        self, in_spec: Any, leaves: list[tuple[str, Any]], ranges: dict[str, tuple[int, int | None]], comparisons: Sequence[str] = (),
+    ) -> None:  # fmt: skip
         self.in_spec, self.leaves, self.ranges = in_spec, leaves, ranges
+        self.comparisons: list[str] = []
+        self.compare(comparisons)
+
+    def compare(self, comparisons: Sequence[str]) -> None:
+        """Adds comparisons. Raises ValueError for a text that is none."""
+        for text in comparisons:
+            _compiled(text, tuple(self.ranges))
+        self.comparisons += comparisons
 
     def __call__(self, _module: Any, args: tuple, kwargs: dict[str, Any]) -> None:
         order = self.in_spec.child(1).context or []
@@ -51,6 +66,10 @@ class InputCheck:
                 self._check_tensor(name, expected, value, values)
             elif value != expected and not (value != value and expected != expected):
                 raise AssertionError(f"Guard failed: {name} == {expected!r}, got {value!r}")
+        sizes = {name: n for name, (n, _) in values.items()}
+        for text in self.comparisons:
+            if not evaluated(text, sizes):
+                raise AssertionError(f"Guard failed: {text}, got {', '.join(f'{n} = {v}' for n, v in sizes.items() if n in text)}")
 
     def _check_tensor(self, name: str, expected: TensorInput, value: Any, values: dict[str, tuple[int, str]]) -> None:
         if not isinstance(value, Tensor):
@@ -79,6 +98,30 @@ class InputCheck:
             if known < low or (high is not None and known > high):
                 limits = f"{low} <= {symbol}" if high is None else f"{low} <= {symbol} <= {high}"
                 raise AssertionError(f"Guard failed: {limits} for {symbol} of {text}, got {known}")
+
+
+_ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.USub, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Load)
+_FUNCTIONS = {"sym_min": min, "sym_max": max}
+_LONGEST = 4096  # a text of a comparison
+
+
+def evaluated(text: str, sizes: dict[str, int]) -> Any:
+    """The value of a comparison, or of an expression, for these sizes."""
+    return eval(_compiled(text, tuple(sizes)), {"__builtins__": {}, **_FUNCTIONS}, sizes)  # noqa: S307 - of a few kinds of expressions
+
+
+@functools.lru_cache(1024)
+def _compiled(text: str, names: tuple[str, ...]) -> CodeType:
+    """A comparison of sizes, such as "n + 3 <= 2*sym_min(m, 7)". Raises ValueError for other code."""
+    tree = ast.parse(text, mode="eval") if isinstance(text, str) and len(text) <= _LONGEST else None
+    for node in ast.walk(tree) if tree is not None else [None]:
+        is_called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS and not node.keywords
+        is_known = isinstance(node, ast.Name) and (node.id in names or node.id in _FUNCTIONS)
+        is_number = isinstance(node, ast.Constant) and type(node.value) is int
+        kinds = (ast.Expression, ast.Compare, ast.BinOp, ast.UnaryOp, *_ARITHMETIC)
+        if not (is_called or is_known or is_number or isinstance(node, kinds)):
+            raise ValueError(f"[export] expected a comparison of {', '.join(names)}, got {str(text)[:200]!r}")
+    return compile(tree, "<comparison>", "eval")
 
 
 class TensorInput:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._C import Tensor
 from ..fx.experimental._functional import Functionaliser
-from ..fx.experimental._large_sizes import large_captures
-from ..fx.experimental._merge import StructureError, Symbol, merge, sample_points
-from ..fx.experimental._recording import DynamicSizesError
-from ..fx.experimental._sizes import RecordedFloat, RecordedSize, SizeLog, operands_of
+from ..fx.experimental._recording import DynamicSizesError, Recording
+from ..fx.experimental._sizes import SizeLog, Symbol
 from ..fx.experimental._unbacked import Values
 from ..fx.experimental._unbacked_plan import Plan
 from ..fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
-from ._capture import Captured
-from ._checks import TensorInput, ValueRange
+from ._checks import InputCheck, TensorInput, ValueRange
+from ._fixes import ViolatedError
+from ._settled import described
 from .graph_signature import (
     ConstantArgument,
     ExportGraphSignature,
@@ -35,23 +33,31 @@ from .graph_signature import (
 # A module without writes, the names of the inputs that it writes, and the ranges of its numbers that depend on values of tensors.
 Functional = tuple[GraphModule, list[str], dict[str, tuple[Any, Any]]]
 
+
+class _Recorded(NamedTuple):
+    """A recording of a program without writes, as Plan compares it."""
+
+    recording: Recording
+    module: GraphModule
+    written: list[str]
+    outputs: list[Any]
+    out_spec: Any
+    constants: dict[str, Tensor]
+
+
 _WRITTEN = {
     InputKind.PARAMETER: OutputKind.PARAMETER_MUTATION, InputKind.BUFFER: OutputKind.BUFFER_MUTATION,
     InputKind.USER_INPUT: OutputKind.USER_INPUT_MUTATION,
 }  # fmt: skip
 
 
-def _sizes(program: Any, point: dict[str, int]) -> dict[str, list[int]]:
-    """The sizes of the user's inputs, by name, for sizes of the symbols."""
+def _numbers(program: Any, log: SizeLog) -> dict[str, dict[int, int]]:
+    """The sizes of the user's inputs that are symbols, by name and dimension."""
     found = {}
     inputs = [s.arg.name for s in program.graph_signature.input_specs if s.kind == InputKind.USER_INPUT]
-    vals = {n.name: n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"}
     for name, (_, expected) in zip(inputs, program._input_check.leaves):
         if isinstance(expected, TensorInput):
-            sizes: list[int] = []
-            for size, shown in zip(expected.sizes, tuple(vals[name].shape)):
-                sizes.append(point[size[0]] * size[1] + size[2] if isinstance(size, tuple) else shown)
-            found[name] = sizes
+            found[name] = {d: log.number_at(*size) for d, size in enumerate(expected.sizes) if isinstance(size, tuple)}
     return found
 
 
@@ -68,91 +74,41 @@ def _hints(program: Any) -> dict[str, int]:
     return found
 
 
-def _recorded(
-    program: Any, table: dict[Any, Callable], point: dict[str, int], values: Values | None = None
-) -> tuple[Captured, list[str]]:  # fmt: skip
-    log = SizeLog(values)
-    made = Functionaliser(program.graph_module, table, _sizes(program, point), point, log)
-    module, written = made.run()
-    found = Captured()
-    found.recording, found.constants, found.out_spec = made.recording, {}, None
-    found.recording.graph, found.recording.root = module.graph, module
-    nodes = set(module.graph.nodes)
-    log.expressions = [e for e in log.expressions if _remains(e, nodes)]
-    end = next(n for n in reversed(module.graph.nodes) if n.op == "output")
-    found.outputs = list(end.args[0])
-    module.graph.erase_node(end)  # nodes that compute results are added behind the others
-    return found, written
-
-
-def _remains(size: Any, nodes: set[Node]) -> bool:
-    """Whether the tensors that a size was computed from are still in the graph."""
-    if type(size) not in (RecordedSize, RecordedFloat):
-        return True
-    kind, origin, *_ = size.recipe
-    return origin in nodes if kind in ("size", "stride", "offset") else all(_remains(o, nodes) for o in operands_of(size))
-
-
 def _functional(program: Any, table: dict[Any, Callable]) -> Functional:
-    """The module, whose numbers serve all sizes of the program's ranges."""
+    """The module, whose numbers serve the sizes in the returned ranges."""
     hints = _hints(program)
     symbols = [Symbol(n, hints[n], r.lower, r.upper, "named") for n, r in program.range_constraints.items() if n in hints]
+    comparisons = list(program._input_check.comparisons) if program._input_check is not None else []
+
+    def record(values: Values | None) -> _Recorded:
+        log = SizeLog(values, symbols)
+        for text in comparisons:
+            log.assume(text)
+        made = Functionaliser(program.graph_module, table, _numbers(program, log) if symbols else None, log)
+        module, written = made.run()
+        end = next(n for n in reversed(module.graph.nodes) if n.op == "output")
+        return _Recorded(made.recording, module, written, list(end.args[0]), None, {})
+
     try:
-        return _functional_backed(program, table, symbols)
+        made, more = record(None), {}
     except (GuardOnDataDependentSymNode, DynamicSizesError):  # numbers depend on values
         plan = Plan(not symbols)
+
+        def attempt() -> tuple[_Recorded, dict]:
+            plan.check(record)
+            found, values = plan.first(record)
+            extra = values.describe()
+            return found, {**plan.ranges(values), **dict.fromkeys(extra, (0, None))}
+
         try:
-            return plan.run(lambda: _functional_unbacked(program, table, symbols, plan))
+            made, more = plan.run(attempt)
         except GuardOnDataDependentSymNode as e:
             raise NotImplementedError(f"[run_decompositions] a decomposition that depends on numbers of the program: {e}") from e
-
-
-def _functional_backed(program: Any, table: dict[Any, Callable], symbols: list[Symbol]) -> Functional:
-    """_functional() of a program without numbers that depend on values of tensors."""
-    if not symbols:
-        return *Functionaliser(program.graph_module, table).run(), {}
-    points = sample_points(symbols, 2)
-    small = [{s.name: k if s.low <= k and (s.high is None or k <= s.high) else s.hint for s in symbols} for k in (0, 1)]
     try:
-        captures = [_recorded(program, table, point) for point in points]
-        first, written = captures[0]
-        calls = [(n.op, str(n.target)) for n in first.recording.graph.nodes]
-        for point in small:
-            other = _recorded(program, table, point)[0]
-            if [(n.op, str(n.target)) for n in other.recording.graph.nodes] != calls:
-                raise StructureError(f"the operators differ for the sizes {point}")
-        made, fatal = [c for c, _ in captures], (GuardOnDataDependentSymNode, DynamicSizesError)
-        more = large_captures(lambda p: _recorded(program, table, p)[0], symbols, made, fatal)
-        merge(made + more[0], points + more[1])
-    except (GuardOnDataDependentSymNode, DynamicSizesError):
-        raise
-    except (RuntimeError, ValueError, IndexError) as e:
+        ranges = described(made.recording, symbols, comparisons).ranges
+    except ViolatedError as e:
         raise NotImplementedError(f"[run_decompositions] a decomposition that depends on dynamic sizes: {e}") from e
-    graph = first.recording.graph
-    graph.output(tuple(first.outputs))
-    return GraphModule(first.recording.root, graph), written, {}
-
-
-def _functional_unbacked(program: Any, table: dict[Any, Callable], symbols: list[Symbol], plan: Plan) -> Functional:
-    """_functional() of a program with numbers that depend on values of tensors."""
-    points = sample_points(symbols, 2)
-    plan.check(lambda v: _recorded(program, table, points[0], v)[0])
-    (first, written), values = plan.first(lambda v: _recorded(program, table, points[0], v))
-    captures = [first]
-    try:
-        for i, point in enumerate(points[1:] if symbols else []):
-            captures.append(plan.recorded(lambda v, point=point: _recorded(program, table, point, v)[0], i + 1)[0])
-        if symbols:
-            merge(captures, points)
-    except GuardOnDataDependentSymNode:
-        raise
-    except (RuntimeError, ValueError, IndexError) as e:
-        raise NotImplementedError(f"[run_decompositions] a decomposition that depends on dynamic sizes: {e}") from e
-    extra = values.describe()
-    ranges = {**plan.ranges(values), **dict.fromkeys(extra, (0, None))}
-    graph = first.recording.graph
-    graph.output(tuple(first.outputs))
-    return GraphModule(first.recording.root, graph), written, ranges
+    return made.module, made.written, {**ranges, **more}
 
 
 def _lifted(module: GraphModule, inputs: list[InputSpec], known: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -182,9 +138,9 @@ def _lifted(module: GraphModule, inputs: list[InputSpec], known: dict[str, Tenso
 def decomposed(program: Any, table: dict[Any, Callable]) -> Any:
     """An ExportedProgram in functional form, with the table's functions in place of operators."""
     module, written, ranges = _functional(program, table)
-    if ranges:  # the recording has other symbols than the program
-        sizes = {n: r for n, r in program.range_constraints.items() if re.fullmatch(r"z?uf?\d+", n) is None}
-        ranges = {**sizes, **{n: ValueRange(*r) for n, r in ranges.items()}}
+    check = program._input_check
+    if check is not None:
+        check = InputCheck(check.in_spec, check.leaves, {n: ranges.get(n, r) for n, r in check.ranges.items()}, list(check.comparisons))
     signature = program.graph_signature
     specs = {s.arg.name: s for s in signature.input_specs}
     inputs: list[InputSpec] = []
@@ -205,6 +161,7 @@ def decomposed(program: Any, table: dict[Any, Callable]) -> Any:
         arg = kind(value.name) if isinstance(value, Node) else ConstantArgument(old.arg.name, value)
         outputs.append(OutputSpec(old.kind, arg, old.target))
     return type(program)(
-        module, module.graph, ExportGraphSignature(inputs, outputs), program.state_dict, ranges or program.range_constraints,
-        program.module_call_graph, program.example_inputs, constants, input_check=program._input_check, verifier="ATEN",
+        module, module.graph, ExportGraphSignature(inputs, outputs), program.state_dict,
+        {n: ValueRange(*r) for n, r in ranges.items()}, program.module_call_graph, program.example_inputs, constants, input_check=check,
+        verifier="ATEN",
     )  # fmt: skip

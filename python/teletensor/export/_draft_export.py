@@ -8,8 +8,8 @@ from typing import Any
 
 from ..fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from ..nn import Module
-from ._export import Attempt, Exported, export, found_for, ordered, program_of
-from ._fixes import ViolatedError, suggested_fixes
+from ._export import Exported, export, found_for, ordered, program_of
+from ._fixes import ViolatedError
 from ._preserved import check_names
 from ._strict import check_whole
 from .dynamic_shapes import symbols_of
@@ -110,10 +110,9 @@ def draft_export(
     except GuardOnDataDependentSymNode:
         raise
     except ViolatedError as e:
-        fixes = suggested_fixes(lambda s: Attempt(what, s).run(), symbols)
-        for text in (*(g.text for g in e.guards), *e.reasons):
-            failures.append(FailureReport(FailureType.GUARD_ADDED, {"expr": text, "suggested_fixes": fixes}))
-        found = found_for(what, _limited(symbols, fixes))
+        for text in e.reasons:
+            failures.append(FailureReport(FailureType.GUARD_ADDED, {"expr": text, "suggested_fixes": e.fixes}))
+        found = found_for(what, _limited(symbols, e.fixes))
     program = program_of(what, *found)
     program._report = DraftExportReport(failures)
     return program

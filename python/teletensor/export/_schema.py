@@ -62,7 +62,12 @@ def _stored(node: ast.expr) -> str:
         return f"Integer({node.value})"
     if isinstance(node, ast.UnaryOp):
         return f"Mul(Integer(-1), {_stored(node.operand)})"
+    if isinstance(node, ast.Call):
+        assert isinstance(node.func, ast.Name)
+        return f"{node.func.id.removeprefix('sym_').title()}({', '.join(map(_stored, node.args))})"
     assert isinstance(node, ast.BinOp)
+    if isinstance(node.op, ast.Sub):
+        return f"Add({_stored(node.left)}, Mul(Integer(-1), {_stored(node.right)}))"
     name = {ast.Add: "Add", ast.Mult: "Mul", ast.FloorDiv: "FloorDiv"}[type(node.op)]
     return f"{name}({_stored(node.left)}, {_stored(node.right)})"
 

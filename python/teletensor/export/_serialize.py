@@ -386,13 +386,6 @@ def program_json(program: ExportedProgram) -> dict:
         NotImplementedError: the format, or this writer, has no form for a part of the graph.
     """
     signature = program.graph_signature
-    inputs = [n for n in program.graph.nodes if n.op == "placeholder"]
-    dynamic = [n for n in program.range_constraints if re.fullmatch(r"z?uf?\d+", n) is None]
-    if dynamic and not any(n.meta.get("symbolic_sizes") for n in inputs):
-        raise NotImplementedError(
-            "[export.save] a program with dynamic sizes after run_decompositions(), which does not know the sizes of its results: "
-            "save the program before run_decompositions(), and decompose what is loaded"
-        )
     needs = {s.arg.name: program.tensor_of(s.kind, s.target).requires_grad for s in signature.input_specs if s.target is not None}
     calls = []
     for entry in program.module_call_graph:

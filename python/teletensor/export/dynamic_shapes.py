@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 from .._C import Tensor
-from ..fx.experimental._merge import Symbol
+from ..fx.experimental._sizes import Symbol
 from ..nn import Module
 from ..utils import _pytree as pytree
 

@@ -193,7 +193,7 @@ def default_decompositions() -> dict[Any, Callable]:
     from .._decomp.arithmetic import multi_margin_loss, multilabel_margin_loss
     from .._library import aten
     from ..fx.experimental._composites import COMPOSITES
-    from ..fx.experimental._numbers import is_number, value_of
+    from ..fx.experimental._numbers import is_number
     from ..fx.experimental._recording import call_one
 
     def batch_norm(x: Tensor, weight: Any, bias: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float, *_: Any) -> Any:
@@ -203,10 +203,10 @@ def default_decompositions() -> dict[Any, Callable]:
 
     def split(self: Tensor, split_size: int, dim: int = 0) -> Any:
         size = self.size(dim)
-        if is_number(size) or is_number(split_size) or not split_size or not (size := value_of(size)):
+        if is_number(size) or is_number(split_size) or split_size == 0 or size == 0:
             return NotImplemented
-        sizes = [min(split_size, size - start) for start in range(0, size, split_size)]
-        return call_one("split_with_sizes.default", self, sizes, dim)
+        rest = int(-(-size // split_size)) - 1  # of the results but the last one
+        return call_one("split_with_sizes.default", self, [*[split_size] * rest, size - rest * split_size], dim)
 
     changed = {aten.packet("batch_norm").default: batch_norm, aten.packet("split").Tensor: split}
     # Losses whose parameters are not those of ATen's operators.

@@ -141,8 +141,17 @@ def test_sizes_stay_symbolic(torch, name):
 
 def test_decompositions_that_depend_on_dynamic_sizes(torch):
     batch = torch.export.Dim("batch", min=2)
+    module = decomposed(torch, lambda x: x.chunk(2)[0], torch.randn(4, 3), dynamic=[{0: batch}])
+    for n in (2, 3, 4, 9):
+        x = torch.randn(n, 3)
+        torch.testing.assert_close(module(x), x.chunk(2)[0])
+
+    doubled = torch.nn.Module()
+    doubled.forward = lambda x: x * 2
+    program = torch.export.export(doubled, (torch.randn(4, 3),), dynamic_shapes=[{0: batch}])
+    table = {torch.ops.aten.mul.Tensor: lambda a, b: a + a if a.shape[0] > 3 else a - a}
     with pytest.raises(NotImplementedError, match="depends on dynamic sizes"):
-        decomposed(torch, lambda x: x.chunk(2)[0], torch.randn(4, 3), dynamic=[{0: batch}])
+        program.run_decompositions(table)
 
 
 def test_writes_without_gradients(torch):

@@ -135,3 +135,48 @@ def test_writes_stay_in_inference_graphs(torch):
     torch.testing.assert_close(compiled(x, state), f(x, expected))
     torch.testing.assert_close(state, expected)
     assert any(str(n.target) == "aten.copy_.default" for n in graphs.modules[0].graph.nodes)
+
+
+def test_functions_are_called_once(torch):
+    """By make_fx and by export, whatever they decide by sizes; decompositions once per node."""
+    from teletensor.fx.experimental.proxy_tensor import make_fx
+
+    calls = []
+
+    class Module(torch.nn.Module):
+        def forward(self, x):
+            calls.append(x.shape[0])
+            y = x[50:100] * x.shape[0] if x.shape[0] > 3 else x
+            return torch.ones(y.shape[0]), x.view(-1, 2).sum(0), x.split(1000)[0]
+
+    def sum_of(*args):
+        calls.append("sum")
+        return NotImplemented
+
+    make_fx(Module(), tracing_mode="symbolic")(torch.ones(8))
+    assert len(calls) == 1
+    dim = torch.export.Dim.AUTO
+    program = torch.export.export(Module(), (torch.ones(8),), dynamic_shapes=({0: dim},))
+    assert len(calls) == 2
+    program.run_decompositions({torch.ops.aten.sum.dim_IntList: sum_of})
+    assert calls[2:] == ["sum"]
+
+
+def test_sizes_of_graphs_follow_from_expressions(torch):
+    """Two sizes with one value in the example, and in most others, are not taken for one."""
+    from teletensor.fx.experimental.proxy_tensor import make_fx
+
+    def f(x):
+        a, b = x[50:100], x[100:150]
+        return torch.ones(b.shape[0]), (x * 2 if a.shape[0] == b.shape[0] else x + 1)
+
+    graph = make_fx(f, tracing_mode="symbolic")(torch.ones(8))
+    (guard,) = graph.shape_env.guards
+    functions = {"sym_min": min}
+    for n in (2, 8, 49, 50, 51, 99, 100, 101, 120, 149, 150, 151, 10**6):
+        x = torch.ones(n)
+        if eval(guard, {"x_1": x, **functions}):  # noqa: S307
+            for got, want in zip(graph(x), f(x)):
+                torch.testing.assert_close(got, want)
+        else:
+            assert 50 < n < 150

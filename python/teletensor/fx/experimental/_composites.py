@@ -9,9 +9,10 @@ from ..._C import Tensor
 from ..._layouts import contiguous_format
 from ..._library import aten
 from ...func._batch_composites import correlation, covariance, slice_norms
-from ._numbers import is_number, value_of
+from ._numbers import is_number
 from ._recorded import is_dense
 from ._recording import call_one, can_view
+from ._sizes import RecordedSize
 
 COMPOSITES: dict[Any, Callable] = {}
 
@@ -97,9 +98,12 @@ for _n in (2, 3):
 @_rule("chunk.default")
 def _chunk(self: Tensor, chunks: int, dim: int = 0) -> Any:
     size = self.size(dim)
-    if is_number(size) or is_number(chunks) or not (size := value_of(size)):
+    if is_number(size) or is_number(chunks) or size == 0:
         return NotImplemented
-    return call_one("split.Tensor", self, -(-size // chunks), dim)
+    part = -(-size // chunks)
+    if type(size) is RecordedSize and type(chunks) is int and size > (chunks - 1) ** 2:  # then there are as many as requested
+        size.log.assume_equal(-(-size // part), chunks)
+    return call_one("split.Tensor", self, part, dim)
 
 
 @_rule("softmax.int")

@@ -17,8 +17,9 @@ from ..._torch_c_compat import _set_grad_enabled
 from ...utils._pytree import tree_map
 from ..graph_module import GraphModule
 from ..node import Node, map_arg
-from ._numbers import is_number, same_sizes
+from ._numbers import same_sizes
 from ._recording import Recording, call_one
+from ._size_nodes import Layout
 from ._sizes import SizeLog
 from ._unbacked import DYNAMIC
 
@@ -115,16 +116,15 @@ class Functionaliser:
     """Records a graph again without writes.
 
     Args:
-        sizes: sizes of inputs, by name, that differ from those with which the graph was recorded.
-        symbols: values of the symbols in the sizes of results (meta["symbolic_sizes"]).
-        log: remembers how sizes are computed, if they may differ in other runs.
+        numbers: sizes of inputs, by name and dimension, that are symbols of the log.
+        log: of the sizes that may differ in other runs.
     """
 
     def __init__(
-        self, module: GraphModule, decompositions: dict[Any, Callable] | None, sizes: dict[str, list[int]] | None = None,
-        symbols: dict[str, int] | None = None, log: SizeLog | None = None,
+        self, module: GraphModule, decompositions: dict[Any, Callable] | None,
+        numbers: dict[str, dict[int, int]] | None = None, log: SizeLog | None = None,
     ) -> None:  # fmt: skip
-        self.module, self.sizes, self.symbols = module, sizes or {}, symbols or {}
+        self.module, self.numbers = module, numbers or {}
         self.recording = Recording(True, decompositions, log)
         self.values: dict[Node, Any] = {}
         self.memories: list[_Memory] = []
@@ -153,8 +153,7 @@ class Functionaliser:
                     if not isinstance(val, Tensor):  # the graph does not use it
                         self.values[node] = self.recording.number(node.name, val)
                         continue
-                    meta = self.recording.without_values(val, self.sizes.get(node.name))
-                    made = self.recording.wrap(meta, self.recording.graph.placeholder(node.name), val.device)
+                    made = self.recording.placeholder(node.name, val, self.numbers.get(node.name))
                     self.values[node] = self._memory(made, node.name)
                 elif node.op == "get_attr":
                     self.values[node] = self._attribute(node)
@@ -177,7 +176,7 @@ class Functionaliser:
     def _finish(self, node: Node) -> tuple[GraphModule, list[str]]:
         changed = [m for m in self.memories if m.placeholder is not None and m.version]
         outputs = tree_map(
-            lambda v: self.recording.own(v)._node if isinstance(v, Tensor) else self.recording.argument(v) if is_number(v) else v,
+            lambda v: self.recording.own(v)._node if isinstance(v, Tensor) else self.recording.argument(v),
             self._read(node.args[0]),
         )
         new = [self.recording.own(m.current)._node for m in changed]
@@ -209,9 +208,9 @@ class Functionaliser:
         written = _written_arguments(target, args, kwargs)
         if target is _set_grad_enabled:
             return None
-        if getattr(target, "_opname", "") in ("sym_size", "sym_numel"):
-            tensor = self.values[args[0]].read()
-            return tensor.size(*args[1:]) if target._opname == "sym_size" else tensor.numel()
+        if getattr(target, "_opname", "").startswith("sym_") and isinstance(args[0], Node) and args[0] in self.values:
+            method = {"sym_size": "size", "sym_stride": "stride", "sym_numel": "numel", "sym_storage_offset": "storage_offset"}
+            return getattr(self.values[args[0]].read(), method[target._opname])(*args[1:])
         if getattr(target, "_opname", "") in ("item", "_local_scalar_dense"):
             return self.values[args[0]].read().item()
         if isinstance(target, HigherOrderOperator):
@@ -248,22 +247,25 @@ class Functionaliser:
             if isinstance(found, GraphModule):
                 name = next(n for n, m in recording.root.named_children() if m is found)
                 return recording.graph.get_attr(name)
-            return recording.own(found.read())._node if isinstance(found, _Value) else found
+            return recording.own(found.read())._node if isinstance(found, _Value) else recording.argument(found)
 
         items = {n.args[1]: n.meta.get("symbolic_sizes", {}) for n in node.users if n.target is operator.getitem}
 
-        def result(place: int, value: Any) -> Any:
-            texts = items.get(place, {}) if self.symbols else {}
+        def layout(place: int, value: Tensor) -> Layout | None:
+            texts = items.get(place, {}) if recording.log is not None and not recording.log.constant else {}
             if None in texts.values():
                 raise NotImplementedError(f"[functional] the sizes of the results of {node} are no known expressions")
-            sizes = [eval(texts[d], {}, self.symbols) if d in texts else n for d, n in enumerate(value.shape)]  # noqa: S307
-            return recording.without_values(value, sizes)
+            if not texts:
+                return None
+            sizes = [recording.log.number_of(texts[d]) if d in texts else n for d, n in enumerate(value.shape)]
+            return Layout.dense(recording.log.facts, value, sizes)
 
         args = map_arg(node.args, lambda n: argument(self.values[n]))
         with recording.unrecorded():
             made = recording.add(node.target, args, {})
-            values = tuple(result(i, v) for i, v in enumerate(node.meta["val"]))
-            return self._wrapped(recording.result(made, values, node.meta["val"][0].device))
+            values = tuple(map(recording.without_values, node.meta["val"]))
+            layouts = [layout(i, v) for i, v in enumerate(node.meta["val"])]
+            return self._wrapped(recording.result(made, values, node.meta["val"][0].device, layouts))
 
     def _inlined(self, module: GraphModule, arguments: list[Any]) -> Any:
         given = iter(arguments)
@@ -288,12 +290,12 @@ class Functionaliser:
 
     def _shares(self, name: str, source: Node, base: _Value, result: Tensor) -> bool:
         """Whether the result of contiguous(), reshape() and the like is a view, by the strides of the graph's own tensor."""
-        like = self.recording.without_values(source.meta.get("val", base.tensor), base.tensor.shape)
+        like = self.recording.without_values(source.meta.get("val", base.tensor))
         with self.recording.unrecorded(), _C.DisableTorchFunction():
             if name == "contiguous" or like.is_contiguous():
                 return like.is_contiguous()
             try:
-                like.view(result.shape)
+                like.view(self.recording.own(result).plain_sizes())
             except RuntimeError:
                 return False
             return True

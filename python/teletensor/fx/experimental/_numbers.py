@@ -265,8 +265,10 @@ def text_of(value: Any) -> str:
     """How a number was computed, as text. Numbers with the same text are equal."""
     if type(value) not in (Number, RecordedSize):
         return repr(value)
+    if type(value) is RecordedSize:
+        return value.log.text(value.number)
     kind, *operands = value.recipe
-    if type(value) is Number and (name := value.owner.name_of(*operands) if kind in ("size", "item") else None):
+    if (name := value.owner.name_of(*operands) if kind in ("size", "item") else None):
         return name
     if kind in ("size", "input", "item"):
         part = getattr(operands[0].graph, "part_name", "")

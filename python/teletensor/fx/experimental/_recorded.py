@@ -8,12 +8,11 @@ from typing import Any
 
 from ... import _C
 from ..._C import OverridableFunction, Tensor
-from ..._layouts import contiguous_format
 from ..._symbolic_bool import SymBool
 from ...overrides import TorchFunctionMode
 from ..node import Node
 from ._numbers import guard_error, is_number
-from ._sizes import Guard, RecordedSize, text_of
+from ._sizes import RecordedSize, is_expression, text_of
 from .symbolic_shapes import GuardOnDataDependentSymNode
 
 
@@ -49,6 +48,7 @@ class RecordedTensor(Tensor):
     _recording: Any
     _state: Tensor | None = None  # the parameter or buffer that it is a placeholder of
     _operand: Node | None = None  # the node, of the outermost graph that has it, of the operand that a placeholder of a part is
+    _layout: Any = None  # the sizes as expressions (_size_nodes.Layout); None if they are the same in all runs
     _is_read = False  # whether the recording contains the state's values as they are now
 
     __torch_function__ = _C._disabled_torch_function_impl
@@ -94,7 +94,11 @@ class RecordedTensor(Tensor):
         log = self._recording.log
         if log.unbacked is not None and dim in log.unbacked.dims_of(self._node):
             return log.unbacked.size(self._node, dim, value)
-        return RecordedSize.of(value, ("size", self.source(), dim), log)
+        return self._number(log, ("size", self.source(), dim), value if self._layout is None else self._layout.sizes[dim])
+
+    @staticmethod
+    def _number(log: Any, recipe: tuple, number: int) -> Any:
+        return RecordedSize.of(log.facts.simplified(number), recipe, log) if is_expression(number) else number
 
     def source(self) -> Node:
         """The node that texts of sizes name: within the graph of a function that an operator receives, that of the operand."""
@@ -115,35 +119,49 @@ class RecordedTensor(Tensor):
         if self.depends_on_values():
             raise self._recording.log.unbacked.failed(guard_error(f"{name}() of {self._node}, whose sizes depend on values"))
 
-    def _of_layout(self, value: int, recipe: tuple) -> Any:
+    def _of_layout(self, recipe: tuple, value: int, number: int | None) -> Any:
         """A number of the strides or the offset, which the graph computes. It is constant together with numbers of values."""
         log = self._recording.log
-        if log is None:
-            return value
-        number = RecordedSize.of(value, recipe, log)
-        return number if log.unbacked is None else int(number)
+        if log is None or number is None:
+            made = value
+        elif self._layout.is_guess and not log.is_at_least_2(number):  # sizes of 0 and 1 may have another layout
+            made = log.define(value, recipe, of=(number,))
+        else:
+            made = self._number(log, recipe, number)
+        return made if log is None or log.unbacked is None else int(made)
 
     def stride(self, *args: Any, **kwargs: Any) -> Any:
         self._refuse_if_dependent("stride")
         found = self._value.stride(*map(_plain_dim, args), **kwargs)
+        numbers = self._layout.strides if self._layout else [None] * self.dim()
         if type(found) is tuple:
-            return tuple(self._of_layout(n, ("stride", self.source(), i)) for i, n in enumerate(found))
-        dim = args[0] if args else kwargs["dim"]
-        return self._of_layout(found, ("stride", self.source(), int(dim) % self.dim()))
+            return tuple(self._of_layout(("stride", self.source(), i), n, numbers[i]) for i, n in enumerate(found))
+        dim = int(args[0] if args else kwargs["dim"]) % self.dim()
+        return self._of_layout(("stride", self.source(), dim), found, numbers[dim])
 
     def storage_offset(self) -> Any:
         self._refuse_if_dependent("storage_offset")
-        return self._of_layout(self._value.storage_offset(), ("offset", self.source()))
+        return self._of_layout(("offset", self.source()), self._value.storage_offset(), self._layout and self._layout.offset)
 
     def is_contiguous(self, *args: Any, **kwargs: Any) -> bool:
         found = self.is_dense(*args, **kwargs)
         log = self._recording.log
-        if log is not None and log.unbacked is None:
-            formats = [f"memory_format={v}" for v in (*args, *kwargs.values()) if v is not contiguous_format]
-            text = f"{self.source()}.is_contiguous({', '.join(formats)})"
-            of = RecordedSize(self._value.storage_offset(), ("offset", self.source()), log)  # a number of the tensor
-            log.add_guard(Guard("==", int(found), 1, found, text if found else f"not {text}", (of,)))
+        if log is not None and log.unbacked is None and self._layout is not None and not self._is_known_dense(*args, **kwargs):
+            for number in (*self._layout.sizes, *self._layout.strides):
+                log.facts.specialise(number)
+            log.note_guards()
         return found
+
+    def _is_known_dense(self, *args: Any, **kwargs: Any) -> bool:
+        """Whether the outcome of is_dense() is the same in all runs."""
+        from ._size_nodes import Layout
+
+        with self._recording.unrecorded(), _C.DisableTorchFunction():
+            like = _C.torch.empty(self._value.shape, device="meta").contiguous(*args, **kwargs)
+            dense = Layout.dense(self._recording.log.facts, like, self._layout.sizes).strides
+        facts = self._recording.log.facts
+        known = [facts.known("==", a, b) for a, b in zip(self._layout.strides, dense)]
+        return all(known) if self.is_dense(*args, **kwargs) else False in known
 
     def is_dense(self, *args: Any, **kwargs: Any) -> bool:
         """is_contiguous() of code that gives the same result in both cases: no guard."""
@@ -248,28 +266,23 @@ class RecordedTensor(Tensor):
 
     def __getitem__(self, index: Any) -> Any:
         index = _with_items(self, index)
-        if _has_number(index) or self.depends_on_values() and not _is_advanced(index) or self._keeps_bounds(index):
+        if _has_number(index) or self.depends_on_values() and not _is_advanced(index):
             return indexed(self, index)
-        return Tensor.__getitem__(self, index)
+        try:
+            return Tensor.__getitem__(self, index)
+        except IndexError:  # for these sizes, and the program may catch it
+            self.require_sizes()
+            raise
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if is_number(value):
+        if is_number(value) or type(value) is RecordedSize:
             value = _C.torch.full([], value, dtype=self.dtype, device=self.device)
         index = _with_items(self, index)
-        if _has_number(index) or self.depends_on_values() and not _is_advanced(index) or self._keeps_bounds(index):
+        if _has_number(index) or self.depends_on_values() and not _is_advanced(index):
             view = indexed(self, index)
             _ = view.copy_(value) if isinstance(value, Tensor) else view.fill_(value)
         else:
             Tensor.__setitem__(self, index, value)
-
-    def _keeps_bounds(self, index: Any) -> bool:
-        """Whether the bounds of an index's slices are recorded as they are. Limited to the sizes here, they would differ for others."""
-        log, parts, count = self._recording.log, _parts(index), _C._len_torch_dispatch_stack()
-        if log is None or log.unbacked is not None or not count or _C._get_dispatch_stack_at(count - 1) is not self._recording:
-            return False
-        if sum(p is not None and p is not Ellipsis for p in parts) > self.dim() or sum(p is Ellipsis for p in parts) > 1:
-            return False
-        return any(isinstance(p, slice) and p != slice(None) for p in parts) and all(map(_is_of_bounds, parts))
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         sizes = ", ".join(map(text_of, self._sizes()))
@@ -277,7 +290,7 @@ class RecordedTensor(Tensor):
 
     def __copy__(self) -> RecordedTensor:
         made = RecordedTensor.wrap(self._value, self._node, self._recording, self.device)
-        made._operand = self._operand
+        made._operand, made._layout = self._operand, self._layout
         return made
 
     def __deepcopy__(self, memo: dict) -> Tensor:
@@ -324,7 +337,8 @@ class ReadMode(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
         read = own_read(func, args)
         if read is None and len(args) == 2 and not kwargs and SymBool in map(type, args) and any(isinstance(v, Tensor) for v in args):
-            return next(v for v in args if type(v) is SymBool).__torch_function__(func, types, args)  # x * (n > 2)
+            is_bool = any(isinstance(v, Tensor) and v.dtype == _C.bool for v in args)  # x * (n > 2)
+            return func(*((bool(v) if is_bool else v.as_int()) if type(v) is SymBool else v for v in args))
         is_last = not types and not _C._len_torch_function_stack()  # otherwise a mode of the user receives the call, too
         if read is None and is_last and type(func) is OverridableFunction:  # it may call functions of the user
             with self:
@@ -361,14 +375,6 @@ def _has_number(index: Any) -> bool:
     return any(is_number(n) for p in _parts(index) for n in ((p.start, p.stop, p.step) if isinstance(p, slice) else (p,)))
 
 
-def _is_of_bounds(part: Any) -> bool:
-    """Whether a part of an index is an int, None, an ellipsis, or a slice with ints and a positive step."""
-    if isinstance(part, slice):
-        step_is_known = part.step is None or type(part.step) is int and part.step > 0
-        return step_is_known and all(n is None or type(n) in (int, RecordedSize) for n in (part.start, part.stop))
-    return part is None or part is Ellipsis or type(part) in (int, RecordedSize)
-
-
 def _is_advanced(index: Any) -> bool:
     """Whether an index has tensors or lists, and no parts whose meaning depends on the sizes."""
     parts = _parts(index)
@@ -384,17 +390,9 @@ def _bounds(part: slice) -> tuple:
     return part.start, part.stop, 1 if part.step is None else part.step
 
 
-def _written_bounds(part: slice) -> tuple:
-    """_bounds() as PyTorch writes them."""
-    bounds = [0 if part.start is None else part.start, 2**63 - 1 if part.stop is None else part.stop]
-    bounds = [min(max(n, -(2**63)), 2**63 - 1) if type(n) is int else n for n in bounds]
-    return tuple(bounds) if part.step in (None, 1) else (*bounds, part.step)
-
-
 def indexed(tensor: Any, index: Any) -> Any:
     """tensor[index] as one call for each part: calls with bounds of slices and numbers as they are, which are not known."""
-    call, log = tensor._recording.call, tensor._recording.log
-    bounds_of = _written_bounds if log is not None and log.unbacked is None else _bounds
+    call = tensor._recording.call
     parts = list(_parts(index))
     if any(isinstance(p, (list, Tensor)) or type(p) is bool for p in parts):
         raise NotImplementedError("[index] a number that depends on values together with tensors or bools as indices")
@@ -409,7 +407,7 @@ def indexed(tensor: Any, index: Any) -> Any:
             tensor, dim = tensor.unsqueeze(dim), dim + 1
         elif isinstance(part, slice):
             if not (part.start is None and part.stop is None and part.step is None):
-                tensor = call("slice.Tensor", tensor, dim, *bounds_of(part))
+                tensor = call("slice.Tensor", tensor, dim, *_bounds(part))
             dim += 1
         else:
             tensor = call("select.int", tensor, dim, part)

@@ -6,6 +6,7 @@ are stood for by RecordedTensor. In fake mode, operators run on the meta device,
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -29,8 +30,10 @@ from ._aten_names import in_aten
 from ._number_mode import number_mode
 from ._numbers import Condition, is_number, value_of
 from ._recorded import GradientsRequestedError, ReadMode, RecordedTensor
-from ._sizes import RecordedFloat, RecordedSize, SizeLog, is_polynomial, passed, require_arguments, with_sizes
+from ._size_nodes import Layout, SizeNodes
+from ._sizes import RecordedFloat, RecordedSize, SizeLog, require_arguments
 from ._unbacked import DYNAMIC
+from .symbolic_shapes import GuardOnDataDependentSymNode
 
 
 class DynamicSizesError(NotImplementedError):
@@ -76,6 +79,7 @@ class Recording(TorchDispatchMode):
         self.keeps_mode_changes, self.is_grad_enabled, self.mode_changes = keeps_mode_changes, _C.is_grad_enabled(), 0
         self.refused: Exception | None = None  # the last error of code that read a value
         self.notes_sizes_only = False  # whether the graph is not used, so that gradients need no operators
+        self.size_nodes = SizeNodes(self)
         self._number_modes: list[AbstractContextManager[None]] = []
         self._first_new = _C.torch.empty(0, device="meta")._handle
 
@@ -115,21 +119,18 @@ class Recording(TorchDispatchMode):
         """A context in which this recording is not active."""
         return suspended() if active() is self else nullcontext()
 
-    def without_values(self, tensor: Tensor, sizes: Any = None) -> Tensor:
-        """A tensor on the meta device like another one, perhaps of other sizes with the same order of strides."""
-        sizes = None if sizes is None else [value_of(n) for n in sizes]
+    def without_values(self, tensor: Tensor) -> Tensor:
+        """A tensor on the meta device like another one."""
         with self.unrecorded(), _C.DisableTorchFunction():
-            strides = list(tensor.stride())
-            if sizes is not None and tuple(sizes) != tuple(tensor.shape):
-                strides = _strides_like(tensor, sizes)
-            meta = _C.torch.empty(0, dtype=tensor.dtype, device="meta").new_empty_strided(list(sizes or tensor.shape), strides)
+            meta = _C.torch.empty(0, dtype=tensor.dtype, device="meta").new_empty_strided(list(tensor.shape), list(tensor.stride()))
             if tensor.requires_grad:
                 meta.requires_grad_()
             return meta
 
-    def wrap(self, value: Tensor, node: Node, device: Any) -> RecordedTensor:
-        """The recorded tensor of a node's result."""
+    def wrap(self, value: Tensor, node: Node, device: Any, layout: Layout | None = None) -> RecordedTensor:
+        """The recorded tensor of a node's result. `layout`: None if its sizes are the same in all runs."""
         made = RecordedTensor.wrap(value, node, self, device)
+        made._layout = layout
         self.set_meta(made)
         return made
 
@@ -140,16 +141,24 @@ class Recording(TorchDispatchMode):
             meta = value if self.fake else self.without_values(value)
             tensor._node.meta["val"] = FakeTensor._of(meta.detach() if meta.requires_grad else meta, self.fake_mode, tensor.device)
         tensor._node.meta["requires_grad"] = value.requires_grad
+        if self.log is not None:
+            self.size_nodes.add(tensor)
 
-    def placeholder(self, name: str, tensor: Tensor, sizes: Any = None) -> RecordedTensor:
-        """Adds an input to the graph."""
+    def placeholder(self, name: str, tensor: Tensor, numbers: dict[int, int] | None = None) -> RecordedTensor:
+        """Adds an input to the graph. `numbers`: the sizes, by dimension, that are expressions."""
+        layout = None
         if isinstance(tensor, RecordedTensor):
-            value = tensor._value
+            value, layout = tensor._value, tensor._recording.layout_of(tensor)
         else:
-            value = self.without_values(tensor, sizes) if self.fake else tensor
+            value = self.without_values(tensor) if self.fake else tensor
         node = self.graph.placeholder(name)
         node.meta["is_part"] = self.outer is not None
-        made = self.wrap(value, node, tensor.device)
+        if numbers:
+            for dim, number in numbers.items():
+                self.log.name_place(number, f"{node}.size()[{dim}]")
+            sizes = [numbers.get(i, n) for i, n in enumerate(value.shape)]
+            layout = Layout.dense(self.log.facts, value, sizes)
+        made = self.wrap(value, node, tensor.device, layout)
         if self.outer is not None and isinstance(tensor, RecordedTensor):
             made._operand = tensor.source()
         return made
@@ -161,12 +170,14 @@ class Recording(TorchDispatchMode):
             node.meta["val"] = value
         return value
 
-    def symbolic_number(self, name: str, value: int) -> RecordedSize:
+    def symbolic_number(self, name: str, value: int, number: int) -> RecordedSize:
         """Adds an input for an int that may differ in other runs."""
         assert self.log is not None
         node = self.graph.placeholder(name)
         node.meta["val"] = value
-        return RecordedSize.of(value, ("input", node), self.log)
+        self.log.name_place(number, name)
+        self.size_nodes.nodes[number] = node
+        return RecordedSize(number, ("input", node), self.log)
 
     def constant(self, tensor: Tensor, fresh: bool | None = None, detached: bool = False) -> RecordedTensor:
         """The recorded tensor of one that the function uses without having received it.
@@ -202,7 +213,7 @@ class Recording(TorchDispatchMode):
         overload = aten.packet("lift_fresh_copy").default
         node = self.add(overload, (made._node,), {})
         with self.unrecorded():
-            return self.wrap(made._value.clone(), node, made.device)
+            return self.wrap(made._value.clone(), node, made.device, made._layout)
 
     def is_new(self, tensor: Tensor) -> bool:
         """Whether the tensor was created while the function was running."""
@@ -243,7 +254,7 @@ class Recording(TorchDispatchMode):
         self._add_mode_change()
         node = self.graph.create_node("call_function", target, args, kwargs, getattr(target, "_opname", None))
         if self.log is not None:
-            self.log.calls.append(node)
+            self.log.counts["calls"] += 1
         if self.unbacked is not None:
             self.unbacked.check_reads()
             self.unbacked.check_count(node)
@@ -267,26 +278,20 @@ class Recording(TorchDispatchMode):
         if isinstance(value, (list, tuple)):
             items = [self.argument(v) for v in value]
             return items if isinstance(value, list) or type(value) is not tuple else tuple(items)
-        if self.log is not None and self.log.passed:
-            value = passed(self.log, value)
-        if type(value) in (Condition, SymBool, RecordedFloat):
-            return value if self.takes_numbers_of_sizes() and type(value) is not Condition else plain_number(value)
+        if isinstance(value, slice):
+            return slice(*map(self.argument, (value.start, value.stop, value.step)))
         if is_number(value):
             return value.owner.node_of(self, value)
-        if type(value) is RecordedSize and not is_polynomial(value):
-            if self.takes_numbers_of_sizes():
-                return value
-            value.log.unmatched.append(value)
-        return value_of(value)
+        if type(value) is Condition:
+            return bool(value)
+        return self.size_nodes.of(value) if type(value) in (RecordedSize, RecordedFloat, SymBool) else value
 
-    def takes_numbers_of_sizes(self) -> bool:
-        """Whether arguments of nodes may be floats and bools of sizes, which merge() replaces by nodes."""
-        return self.outer is None and self.log is not None and self.log.unbacked is None
-
-    def result(self, node: Node, values: Any, device: Any) -> Any:
+    def result(self, node: Node, values: Any, device: Any, layouts: Any = None) -> Any:
         """The results of a call as recorded tensors; a node for each of several."""
+        if isinstance(values, RecordedTensor):
+            return self.wrap(values._value, node, device, values._layout)
         if isinstance(values, Tensor):
-            return self.wrap(values, node, device)
+            return self.wrap(values, node, device, layouts)
         if isinstance(values, (list, tuple)):
             import operator
 
@@ -294,7 +299,7 @@ class Recording(TorchDispatchMode):
             made = []
             for i, value in enumerate(values):
                 item = self.graph.call_function(operator.getitem, (node, i))
-                made.append(self.result(item, value, device))
+                made.append(self.result(item, value, device, layouts[i] if layouts else None))
                 node.meta["val"].append(item.meta.get("val"))
             return type(values)(made)
         return values
@@ -381,6 +386,9 @@ class Recording(TorchDispatchMode):
         if _C.autocast_dtype("cpu") is not None or _C.autocast_dtype("cuda") is not None:
             raise NotImplementedError("[make_fx] autocast while operators are recorded: convert with .to() instead")
         kwargs, call = kwargs or {}, engine_call(args)
+        if self.log is not None:
+            args, kwargs = tuple(map(self.log.restored, args)), self.log.restored(kwargs)
+            call = call and (call[0], self.log.restored(call[1]), *call[2:])
         if self.unbacked is not None:
             args, kwargs = tuple(map(self.unbacked.of_tokens, args)), {k: self.unbacked.of_tokens(v) for k, v in kwargs.items()}
             call = call and (call[0], [self.unbacked.of_tokens(v) for v in call[1]], *call[2:])
@@ -389,17 +397,14 @@ class Recording(TorchDispatchMode):
             func, args, kwargs = renamed
         rule = self.rule_of(func)
         if rule is not None:
-            self._forget_reads()
-            given, named = tree_map(self._with_floats, (args, kwargs)) if self.log is not None and self.log.passed else (args, kwargs)
             with self, self.within(func):
-                result = rule(*given, **named)
+                result = rule(*args, **kwargs)
             if result is not NotImplemented:
                 return result
         leaves = [t for t in tensors_in([*args, *kwargs.values()])]
         for tensor in leaves:
             self.own(tensor)
-        positional, keyword = with_sizes(self.log, func, args, kwargs) if self.log is not None and self.log.reads else (args, kwargs)
-        node = self.add(func, tuple(map(self.argument, positional)), {k: self.argument(v) for k, v in keyword.items()})
+        node = self.add(func, tuple(map(self.argument, args)), {k: self.argument(v) for k, v in kwargs.items()})
         with self._removing(node):
             return self._record(node, func, args, kwargs, call, leaves)
 
@@ -411,12 +416,14 @@ class Recording(TorchDispatchMode):
         except Exception:
             if not node.users:
                 node.graph.erase_node(node)
-                if self.log is not None and node in self.log.calls:
-                    self.log.calls.remove(node)
             raise
 
     def one(self, overload: Any, args: tuple, kwargs: dict) -> Any:
         """Calls an overload and adds one node for it, even if it calls several operators here."""
+        if any(type(v) is SymBool for v in (*args, *kwargs.values())):
+            kinds = {a.name: str(a.type) for a in overload._schema.arguments}
+            args = tuple(bool(v) if kind == "bool" else v for kind, v in zip(kinds.values(), args))
+            kwargs = {k: bool(v) if kinds.get(k) == "bool" else v for k, v in kwargs.items()}
         with self._noting_failure((args, kwargs)):
             if self.unbacked is None:
                 return self._one(overload, args, kwargs)
@@ -426,7 +433,6 @@ class Recording(TorchDispatchMode):
     def _one(self, overload: Any, args: tuple, kwargs: dict) -> Any:
         if self.unbacked is not None:
             self.unbacked.before_call(overload, args)
-        self._forget_reads()
         rule = self.rule_of(overload)
         if rule is not None and active() is self:
             with self.within(overload):
@@ -438,15 +444,11 @@ class Recording(TorchDispatchMode):
             for tensor in leaves:
                 self.own(tensor)
             node = self.add(overload, tuple(map(self.argument, args)), {k: self.argument(v) for k, v in kwargs.items()})
-            positional, keyword = tree_map(self._unwrapped, (args, dict(kwargs)))
-            requested = keyword.get("device")
-            if self.fake and ("device" in keyword or (not leaves and any(a.name == "device" for a in overload._schema.arguments))):
-                keyword["device"] = _C.device("meta")
             if any(a.is_write for a in overload._schema.arguments):
                 self._note_write()
             with self._removing(node):
-                values = overload(*positional, **keyword)
-            made = self.result(node, values, _device_of(leaves, requested))
+                values = self._called(overload, args, kwargs, bool(leaves))
+            made = self.result(node, values, _device_of(leaves, kwargs.get("device")))
             if self.unbacked is not None:
                 names = [a.name for a in overload._schema.arguments]
                 self.unbacked.note_sizes(self, overload._opname, names, list(args), made)
@@ -454,22 +456,17 @@ class Recording(TorchDispatchMode):
 
     def _record(self, node: Node, func: Any, args: tuple, kwargs: dict, call: Any, leaves: list[Tensor]) -> Any:
         if call is None:  # an operator whose kernel is a Python function
-            positional, keyword = tree_map(self._unwrapped, (args, kwargs))
-            if type(func) in (OpOverload, LoadedOverload):
-                positional, keyword = func._schema.bind(positional, keyword)
-                values = func.run(positional, keyword)
-            else:
-                values = func(*positional, **keyword)
+            values, layouts = self._run_kernel(func, args, kwargs)
             written = [v for a, v in zip(func._schema.arguments, args) if a.is_write]
             if written:
                 self._note_write()
             if written and values is None:
                 return None
-            return self.result(node, values, _device_of(leaves, None))
+            return self.result(node, values, _device_of(leaves, None), layouts)
         name, arguments, into = call
         operator = operator_named(name)
         requested = next((a for n, a in zip(operator.names, arguments) if n == "device" and a is not None), None)
-        values = self._compute(operator, arguments, into)
+        values, layouts = self._compute(operator, arguments, into)
         if into is not None or any(operator.written):
             self._note_write()
         if into is not None:
@@ -479,15 +476,22 @@ class Recording(TorchDispatchMode):
                     self.unbacked.note_write(operator.name, func, recorded._node, item)
                 recorded._node = item
                 self._follow(recorded, target)
+                if layouts is not None:
+                    self._check_written(recorded, layouts.pop(0))
                 self.set_meta(recorded)
             return into[0] if len(into) == 1 else tuple(into)
         count = operator.num_outputs
         if count == 0:
             return None
-        if (memory_format := kwargs.get("memory_format")) in (_layouts.channels_last, _layouts.channels_last_3d):
+        if (memory_format := kwargs.get("memory_format")) not in (None, _layouts.preserve_format):
             with self.unrecorded():
                 values = [in_format(values[0], memory_format)]
-        made = self.result(node, values[0] if count == 1 else tuple(values), _device_of(leaves, requested))
+            if layouts is not None and layouts[0] is not None:
+                layouts = [Layout.dense(self.log.facts, values[0], layouts[0].sizes)]
+        if count == 1:
+            made = self.result(node, values[0], _device_of(leaves, requested), layouts and layouts[0])
+        else:
+            made = self.result(node, tuple(values), _device_of(leaves, requested), layouts)
         if self.unbacked is not None:
             self.unbacked.note_sizes(self, operator.name, operator.names, arguments, made)
         return made
@@ -508,7 +512,25 @@ class Recording(TorchDispatchMode):
             like = RecordedTensor.wrap(value, recorded._node, self, recorded.device)
             _C._set_wrapper(recorded, like)
 
-    def _compute(self, operator: Any, arguments: list, into: list | None) -> list:
+    def _check_written(self, recorded: RecordedTensor, layout: Layout | None) -> None:
+        """Requires that what a call writes has the sizes of its target, or follows a target that the call has resized."""
+        if self.numbers_of(recorded) == (layout.sizes if layout else list(recorded._value.shape)):
+            return
+        old, new = self.numbers_of(recorded), layout.sizes if layout else list(recorded._value.shape)
+        facts = self.log.facts
+        if len(old) == len(new) and all(facts.example(a) == facts.example(b) for a, b in zip(old, new)):
+            for a, b in zip(old, new):
+                facts.decide("==", a, b)
+            self.log.note_guards()
+        else:
+            recorded._layout = layout
+
+    def numbers_of(self, tensor: RecordedTensor) -> list[int]:
+        """The sizes of a tensor as numbers."""
+        layout = self.layout_of(tensor)
+        return layout.sizes if layout else list(tensor._value.shape)
+
+    def _compute(self, operator: Any, arguments: list, into: list | None) -> tuple[list, list | None]:
         values = [self._unwrapped(v) for v in arguments]
         if self.fake:
             values = [_C.device("meta") if n == "device" and v is not None else v for n, v in zip(operator.names, values)]
@@ -516,18 +538,102 @@ class Recording(TorchDispatchMode):
                 values[operator.names.index("device")] = _C.device("meta")
             if into is None and operator.num_outputs != 0 and operator.result_sizes(values) is None:
                 if operator.name in DYNAMIC and self.unbacked is not None and self.outer is None:
-                    return self.unbacked.results(self, operator.name, arguments, values)
+                    found = self.unbacked.results(self, operator.name, arguments, values)
+                    return found, self.unbacked.layouts(self, operator.name, arguments, found)
                 text = f"[{operator.name}] the sizes of its results depend on values, which a recording without values does not have"
                 raise self.failed(DynamicSizesError(text))
-        return operator.call(values, None if into is None else [self._unwrapped(t) for t in into])
+        found = operator.call(values, None if into is None else [self._unwrapped(t) for t in into])
+        return found, self._layouts(operator, arguments, values, found)
 
-    def _with_floats(self, value: Any) -> Any:
-        return passed(self.log, value) if type(value) is float else value
+    def _layouts(self, operator: Any, arguments: list, values: list, found: list) -> list[Layout | None] | None:
+        """The layouts of a call's results; None if all are the same in all runs."""
+        if self.log is None or not any(map(self._is_sized, arguments)):
+            return None
+        given = [self._stand_in(a) if self._is_sized(a) else v for a, v in zip(arguments, values)]
+        is_guess = any(layout is not None and layout.is_guess for layout in map(self.layout_of, map(self.own, tensors_in(arguments))))
+        self.log.facts.take_hinted()
+        try:
+            made = operator.layouts(self.log.facts, given)
+        except Exception as e:
+            if any(map(_has_float, arguments)):  # the rule needs the float: the sizes of the results follow from it
+                return [self._unknown_layout(value) for value in found]
+            if not isinstance(e, NotImplementedError) and "beyond 64 bits" not in str(e):
+                raise
+            require_arguments(self.log, arguments)  # no rule, or a number that is none for other sizes: the sizes are constants
+            return None
+        self.log.note_guards()
+        is_guess = self.log.facts.take_hinted() or is_guess
+        with self.unrecorded(), _C.DisableTorchFunction():
+            return [Layout.of(self.log.facts, value, is_guess, *numbers) for value, numbers in zip(found, made)]
 
-    def _forget_reads(self) -> None:
-        """Notes that a call's arguments are not known to be the sizes that were read for it."""
-        if self.log is not None:
-            self.log.unmatched += self.log.take_reads()
+    def _is_sized(self, value: Any) -> bool:
+        """Whether an argument depends on sizes."""
+        if isinstance(value, Tensor):
+            return self.layout_of(self.own(value)) is not None
+        return any(map(self._is_sized, value)) if isinstance(value, (list, tuple)) else type(value) in (RecordedSize, RecordedFloat)
+
+    def _unknown_layout(self, value: Tensor) -> Layout:
+        """The layout of a result whose sizes are no expressions of others: new symbols, which the graph reads of the result."""
+        with self.unrecorded(), _C.DisableTorchFunction():
+            return Layout.dense(self.log.facts, value, [self.log.unknown_size(n) for n in value.shape])
+
+    def layout_of(self, tensor: RecordedTensor) -> Layout | None:
+        """The layout of a tensor, in which sizes that depend on values of tensors are symbols."""
+        if tensor._layout is None and tensor.depends_on_values():
+            dims = self.log.unbacked.dims_of(tensor._node)
+            sizes = [self.log.value_symbol(n) if d in dims else n for d, n in enumerate(tensor._value.shape)]
+            tensor._layout = Layout.dense(self.log.facts, tensor._value, sizes)
+        return tensor._layout
+
+    def _stand_in(self, value: Any) -> Any:
+        """An argument for the rules of sizes."""
+        if isinstance(value, Tensor):
+            own = self.own(value)
+            layout = self.layout_of(own)
+            return own._value if layout is None else layout.stand_in(own._value)
+        if type(value) is RecordedSize:
+            return self.log.facts.simplified(value.number)
+        if type(value) is RecordedFloat:
+            return math.nan  # which a rule refuses if sizes follow from it
+        return type(value)(map(self._stand_in, value)) if isinstance(value, (list, tuple)) else value_of(value)
+
+    def _called(self, overload: Any, args: tuple, kwargs: dict, has_tensors: bool) -> Any:
+        """The results of an overload, whose node is in the graph, for all operators that it calls."""
+        if self.log is not None and not self.log.constant:
+            shadow = _Shadow(self)
+            positional, keyword = shadow.arguments(args, kwargs)
+            with shadow:
+                return overload(*positional, **keyword)
+        positional, keyword = tree_map(self._unwrapped, (args, dict(kwargs)))
+        takes_device = any(a.name == "device" for a in overload._schema.arguments)
+        if self.fake and ("device" in keyword or (not has_tensors and takes_device)):
+            keyword["device"] = _C.device("meta")
+        return overload(*positional, **keyword)
+
+    def _run_kernel(self, func: Any, args: tuple, kwargs: dict) -> tuple[Any, Any]:
+        """The results of an operator whose kernel is a Python function, and their layouts."""
+        positional, keyword = tree_map(self._unwrapped, (args, kwargs))
+        if type(func) not in (OpOverload, LoadedOverload):
+            if self.log is not None:
+                require_arguments(self.log, (args, kwargs))
+            return func(*positional, **keyword), None
+        values = func.run(*func._schema.bind(positional, keyword))
+        if self.log is None or not any(map(self._is_sized, (*args, *kwargs.values()))):
+            return values, None
+        try:
+            shadow = _Shadow(self)
+            with self.unrecorded():
+                bound = func._schema.bind(*shadow.arguments(args, kwargs))
+                with no_grad(), shadow:
+                    found = func._kernel("meta")(*bound[0], **bound[1])
+        except GuardOnDataDependentSymNode:
+            raise
+        except Exception:  # noqa: BLE001 - a kernel that takes no tensors of a recording
+            require_arguments(self.log, (args, kwargs))
+            return values, None
+        if isinstance(found, Tensor):
+            return values, getattr(found, "_layout", None)
+        return values, [getattr(v, "_layout", None) for v in found] if isinstance(found, (list, tuple)) else None
 
     def _note_write(self) -> None:
         """What depends on values of tensors may differ from what it was before."""
@@ -542,21 +648,43 @@ class Recording(TorchDispatchMode):
         return tuple(map(self._unwrapped, value)) if type(value) is tuple else value_of(value)
 
 
-def plain_number(value: Any) -> Any:
-    """The number or bool, which runs are required to have."""
-    if type(value) is RecordedSize:  # in a graph of one size
-        return value.plain()
-    return bool(value) if type(value) in (Condition, SymBool) else float(value) if type(value) is RecordedFloat else value
-
-
-def with_plain_numbers(graph: Graph) -> None:
-    """Puts the values of floats and bools of sizes in their place in a graph, and requires them of its runs."""
-    for node in graph.nodes:
-        node.args, node.kwargs = tree_map(plain_number, (node.args, node.kwargs))
-
-
 def _refuse_backward(_gradients: list, _create_graph: bool) -> None:
     raise GradientsRequestedError("[backward] a recording does not call the backward of an autograd.Function")
+
+
+def _has_float(value: Any) -> bool:
+    return any(map(_has_float, value)) if isinstance(value, (list, tuple)) else type(value) is RecordedFloat
+
+
+def _plain_values(value: Any) -> Any:
+    """An argument without numbers that depend on values, and without bools of sizes, of which no size depends."""
+    return value_of(value) if is_number(value) or type(value) in (Condition, SymBool) else value
+
+
+class _Shadow(Recording):
+    """Calls an overload that is one node of another recording, to find the sizes of its results. Its graph is not used."""
+
+    def __init__(self, outer: Recording) -> None:
+        super().__init__(True, None, outer.log.without_values(), outer)
+        self.records_operators, self.on_node = False, None
+
+    def arguments(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """The arguments of a call in this recording."""
+        return tree_map(lambda v: self.own(v) if isinstance(v, Tensor) else _plain_values(v), (args, dict(kwargs)))
+
+    def argument(self, value: Any) -> Any:
+        """An argument of a node, which nothing reads."""
+        return self.own(value)._node if isinstance(value, Tensor) else None
+
+    def own(self, tensor: Tensor, fresh: bool | None = None) -> RecordedTensor:
+        """The tensor in this recording; of a tensor that was not recorded, a constant."""
+        if not isinstance(tensor, RecordedTensor):
+            return self.constant(tensor, fresh)
+        if tensor._recording is self:
+            return tensor
+        if id(tensor) not in self.captured:
+            self.captured[id(tensor)] = (tensor, self.placeholder("given", tensor))
+        return self.captured[id(tensor)][1]
 
 
 def _device_of(leaves: list[Tensor], requested: Any) -> Any:
@@ -565,16 +693,6 @@ def _device_of(leaves: list[Tensor], requested: Any) -> Any:
         return _C.device(requested)
     first = next((t for t in leaves if t.dim()), leaves[0] if leaves else None)
     return _C.device("cpu") if first is None else first.device
-
-
-def _strides_like(tensor: Tensor, sizes: Any) -> list[int]:
-    """Strides of a dense tensor of other sizes whose dimensions have the order of the tensor's."""
-    order = sorted(range(tensor.dim()), key=lambda i: (tensor.stride(i), -i))
-    strides, step = [0] * tensor.dim(), 1
-    for i in order:
-        strides[i] = 0 if tensor.stride(i) == 0 and tensor.shape[i] > 1 else step
-        step *= max(int(sizes[i]), 1)
-    return strides
 
 
 @contextmanager

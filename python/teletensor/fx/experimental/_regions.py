@@ -14,8 +14,11 @@ from ...utils import _pytree as pytree
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node
+from ._numbers import is_number
 from ._recorded import RecordedTensor
 from ._recording import Recording, active
+from ._size_nodes import Layout
+from ._sizes import is_expression
 
 
 class _Part:
@@ -29,14 +32,8 @@ class _Part:
         for i, value in enumerate(operands):
             with outer.unrecorded():
                 given.append(self.recording.placeholder(f"arg{i}_1", value) if isinstance(value, Tensor) else value)
-        log = outer.log if outer.log is not None and outer.unbacked is None else None
-        counts = (len(log.guards), len(log.choices)) if log else ()
         with outer.unrecorded(), self.recording:
             result = function(*given)
-        if log and log.forget_within(set(self.recording.graph.nodes), *counts):
-            for tensor in (*operands, *(t for t, _ in self.recording.captured.values())):
-                if isinstance(tensor, RecordedTensor):
-                    tensor.require_sizes()
         self.recording.check_refused()
         leaves, self.spec = pytree.tree_flatten(result)
         if not all(isinstance(v, Tensor) for v in leaves):
@@ -93,21 +90,37 @@ def _record(outer: Recording, operator: HigherOrderOperator, before: list, funct
         return parts, node
 
 
-def _metadata(part: _Part) -> list[tuple]:
-    return [(t.plain_sizes(), t.dtype) for t in part.results]
+def _metadata(tensors: list[RecordedTensor]) -> list[tuple]:
+    return [(t.plain_sizes(), t.dtype) for t in tensors]
+
+
+def _is_like(a: list[RecordedTensor], b: list[RecordedTensor]) -> bool:
+    """Whether tensors have the same sizes and dtypes, which runs are required to have."""
+    if _metadata(a) != _metadata(b):
+        return False
+    return all(m == n for t, u in zip(a, b) for m, n in zip(t.shape, u.shape) if not is_number(m) and not is_number(n))
+
+
+def _stacked_layout(outer: Recording, length: RecordedTensor, row: RecordedTensor, value: Tensor) -> Layout | None:
+    """The layout of rows, as many as another tensor has."""
+    if outer.log is None:
+        return None
+    first, rest = outer.layout_of(length), outer.layout_of(row)
+    sizes = [first.sizes[0] if first else length.plain_sizes()[0], *(rest.sizes if rest else row.plain_sizes())]
+    return Layout.dense(outer.log.facts, value, sizes) if any(map(is_expression, sizes)) else None
 
 
 def _results(outer: Recording, node: Node, part: _Part) -> Any:
     with outer.unrecorded():
         values = tuple(t._value.detach() for t in part.results)
-        made = outer.result(node, values, part.results[0].device if values else None)
+        made = outer.result(node, values, part.results[0].device if values else None, [t._layout for t in part.results])
         for result, t in zip(made, part.results):
             result._value = t._value
     return pytree.tree_unflatten(list(made), part.spec)
 
 
 def _cond(outer: Recording, pred: Any, true_fn: Callable, false_fn: Callable, operands: Any) -> Any:
-    if not isinstance(pred, Tensor) and not (type(pred) is SymBool and outer.takes_numbers_of_sizes()):
+    if not isinstance(pred, Tensor) and not (type(pred) is SymBool and outer.outer is None and outer.unbacked is None):
         return (true_fn if pred else false_fn)(*operands)
     leaves, spec = pytree.tree_flatten(tuple(operands))
     flat = lambda f: lambda *values: f(*pytree.tree_unflatten(list(values), spec))  # noqa: E731
@@ -117,10 +130,10 @@ def _cond(outer: Recording, pred: Any, true_fn: Callable, false_fn: Callable, op
         outer, OPERATORS["cond"], [pred, leaves], functions, leaves,
         lambda graphs, before, captured: ((before[0], *graphs, (*before[1], *captured)), {}),
     )  # fmt: skip
-    if parts[0].spec != parts[1].spec or _metadata(parts[0]) != _metadata(parts[1]):
+    if parts[0].spec != parts[1].spec or not _is_like(parts[0].results, parts[1].results):
         raise RuntimeError(
-            f"[cond] expected both functions to return tensors of the same sizes and dtypes, got {_metadata(parts[0])} and "
-            f"{_metadata(parts[1])}"
+            f"[cond] expected both functions to return tensors of the same sizes and dtypes, got {_metadata(parts[0].results)} and "
+            f"{_metadata(parts[1].results)}"
         )
     return _results(outer, node, parts[0])
 
@@ -134,9 +147,10 @@ def _while_loop(outer: Recording, cond_fn: Callable, body_fn: Callable, carried:
         outer, OPERATORS["while_loop"], [leaves], functions, leaves,
         lambda graphs, before, captured: ((*graphs, tuple(before[0]), tuple(captured)), {}),
     )  # fmt: skip
-    expected = [(t.plain_sizes(), t.dtype) for t in leaves]
-    if _metadata(parts[1]) != expected:
-        raise RuntimeError(f"[while_loop] expected body_fn to return values like its arguments {expected}, got {_metadata(parts[1])}")
+    if not _is_like(parts[1].results, leaves):
+        raise RuntimeError(
+            f"[while_loop] expected body_fn to return values like its arguments {_metadata(leaves)}, got {_metadata(parts[1].results)}"
+        )
     return tuple(pytree.tree_leaves(_results(outer, node, parts[1])))
 
 
@@ -149,12 +163,13 @@ def _scan(outer: Recording, combine_fn: Callable, init: list, xs: list, addition
         lambda graphs, before, captured: ((graphs[0], before[0], before[1], (*before[2], *captured)), {}),
     )  # fmt: skip
     results, count = parts[0].results, len(init)
-    if _metadata(parts[0])[:count] != [(t.plain_sizes(), t.dtype) for t in init]:
+    if not _is_like(results[:count], init):
         raise RuntimeError("[scan] expected combine_fn to return carried values like `init`")
     with outer.unrecorded():
         length = xs[0].plain_sizes()[0]
-        values = (*(t._value for t in results[:count]), *(t._value.expand(length, *t._value.shape).contiguous() for t in results[count:]))
-        return outer.result(node, values, inputs[0].device)
+        stacked = [t._value.expand(length, *t._value.shape).contiguous() for t in results[count:]]
+        layouts = [t._layout for t in results[:count]] + [_stacked_layout(outer, xs[0], t, v) for t, v in zip(results[count:], stacked)]
+        return outer.result(node, (*(t._value for t in results[:count]), *stacked), inputs[0].device, layouts)
 
 
 def _map(outer: Recording, function: Callable, xs: list, additional: tuple) -> Any:
@@ -168,7 +183,8 @@ def _map(outer: Recording, function: Callable, xs: list, additional: tuple) -> A
     with outer.unrecorded():
         length = xs[0].plain_sizes()[0]
         values = tuple(t._value.expand(length, *t._value.shape).contiguous() for t in parts[0].results)
-        return outer.result(node, values, inputs[0].device)
+        layouts = [_stacked_layout(outer, xs[0], t, v) for t, v in zip(parts[0].results, values)]
+        return outer.result(node, values, inputs[0].device, layouts)
 
 
 _RECORDED = {"cond": _cond, "while_loop": _while_loop, "scan": _scan, "map_impl": _map}

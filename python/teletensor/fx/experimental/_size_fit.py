@@ -125,31 +125,4 @@ def float_of_size(values: Sequence[float], sizes: Sequence[int]) -> tuple[str, f
     return None
 
 
-def holds(relation: str, difference: Expression | None, values: Sequence[int], ranges: dict[str, tuple[int, int | None]]) -> bool:
-    """Whether `difference <relation> 0` is known for all sizes within the ranges.
-
-    Args:
-        difference: None if no expression is known; then nothing holds unless the values are all equal.
-        values: the differences in the recordings.
-    """
-    if difference is None:
-        return False
-    low, high = difference.bounds(ranges)
-    if relation == "==":
-        return low == high == 0
-    if relation == "!=":
-        return low > 0 or high < 0 or _has_no_root(difference, ranges)
-    return {"<": high < 0, "<=": high <= 0, ">": low > 0, ">=": low >= 0}[relation] and bool(values)
-
-
-def _has_no_root(difference: Expression, ranges: dict[str, tuple[int, int | None]]) -> bool:
-    """Whether an expression of one symbol, of degree 1, is 0 for no size of the range."""
-    names = [k for k in difference.terms if k]
-    if difference.divisor != 1 or len(names) != 1 or len(names[0]) != 1:
-        return False
-    root = Fraction(-difference.terms.get((), 0), difference.terms[names[0]])
-    low, high = ranges[names[0][0]]
-    return root.denominator != 1 or root < low or (high is not None and root > high)
-
-
 NEGATED: dict[str, Any] = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<", "constant": "constant"}

@@ -1,100 +1,315 @@
 """RecordedSize and RecordedFloat: numbers of a recording that depend on sizes.
 
-They remember how they were computed, and what the program asked about them. Neither is an int or float, so that functions in C can read
-the number only by methods, each of which either computes another number of the recording or adds a guard.
+The sizes of a recorded function's arguments are symbols of SizeFacts (engine/symbolic/facts.h), and a RecordedSize is an expression of
+them. Comparisons are decided by what is known of the symbols; others have the outcome of the example, which becomes a guard. Neither
+class is an int or float, so that functions in C can read the number only by methods, each of which either computes another number of the
+recording or adds a guard.
 """
 
 from __future__ import annotations
 
+import ast
+import copy
+import functools
 import math
 import numbers
 import operator
+import struct
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from ..._C import ComputedInt, OverridableFunction, set_recorded_size_type
+from ..._C import FIRST_EXPRESSION, MOST_EXPRESSIONS, ComputedInt, SizeFacts, set_recorded_types
 from ..._symbolic_bool import SymBool
 
 
 class Guard(NamedTuple):
-    """A question about sizes that Python code has asked: `left <relation> right` was `outcome`.
+    """What runs are required to fulfil.
 
-    The relation "constant" says that Python code has used the number `left`.
+    Attributes:
+        text: of the inputs' sizes.
+        sign: of a relation.
+        number: of the facts' expression that is compared with 0; None for a comparison of floats.
+        sides: the compared floats.
+        outcome: of the comparison of floats.
     """
 
-    relation: str
-    left: Any
-    right: Any
-    outcome: bool
     text: str
-    operands: tuple = ()  # the numbers that were compared; one of the tensor for is_contiguous()
+    sign: str
+    number: int | None = None
+    sides: tuple = ()
+    outcome: bool = True
 
-    def compares_floats(self) -> bool:
-        """Whether one of the numbers is a float."""
-        return any(type(value_of(v)) is float for v in self.operands)
+
+class Symbol:
+    """A size that may differ between calls.
+
+    Attributes:
+        name: in the printed graph.
+        hint: the size in the example.
+        low, high: the range; None is unbounded.
+        kind: "named", "DYNAMIC" or "AUTO".
+        places: the dimensions that have it: leaf, dimension, factor and offset.
+    """
+
+    def __init__(self, name: str, hint: int, low: int, high: int | None, kind: str) -> None:
+        self.name, self.hint, self.low, self.high, self.kind = name, hint, low, high, kind
+        self.places: list[tuple[int, int, int, int]] = []
 
 
 class SizeLog:
-    """The sizes that one recording has computed, the guards, and the bools of choices (CHOICES), in the order of their creation.
+    """What one recording knows of its sizes, and the guards in the order of their creation.
 
     Args:
         unbacked: the numbers that depend on values of tensors (_unbacked.Values); None if they are not permitted.
-        constant: whether the sizes of the arguments are constants.
+        symbols: the sizes that may differ in other runs.
     """
 
-    def __init__(self, unbacked: Any = None, constant: bool = False) -> None:
-        self.constant = constant or unbacked is not None and unbacked.static
-        self.expressions: list[RecordedSize] = []
-        self.guards: list[Guard] = []
-        self.calls_before: list[int] = []  # the number of calls before each guard that Python code caused
-        self.choices: list[SymBool] = []
-        self.divisions: list[tuple[Any, Any]] = []  # numbers and the numbers of sizes by which they are divided
+    def __init__(self, unbacked: Any = None, symbols: list[Symbol] | None = None) -> None:
         self.unbacked = unbacked
-        self.calls: list[Any] = []  # the nodes that were recorded as calls
-        self.passed: list[dict[tuple[type, Any], Any]] = []  # per call of a function in C: numbers among its arguments, by value
-        self.reads: dict[int, RecordedSize] = {}  # sizes that a function in C has read since the last call was recorded, by id
-        self.unmatched: list[RecordedSize] = []  # sizes that were read, of which no argument of a call is known to be one
+        self.facts = SizeFacts()
+        self.guards: list[Guard] = []
+        self.names: list[str] = []  # of the symbols
+        self.places: list[str] = []  # how texts of guards name them
+        self.defined: dict[int, RecordedSize] = {}  # numbers that are no expressions of sizes, by symbol
+        self.sources: dict[int, list[int]] = {}  # the symbols that those follow from, besides their operands
+        self.sizes: dict[int, RecordedSize] = {}  # by number
+        self.symbols: dict[str, int] = {}  # numbers by name
+        self.numbers: list[int] = []  # of the symbols
+        self.unknown: set[int] = set()  # symbols of sizes that are no expressions of others
+        self.of_values: set[int] = set()  # symbols of sizes that depend on values
+        self.floats: list[RecordedFloat] = []  # that functions in C have received
+        self.counts = {"calls": 0, "guards": 0}  # recorded calls, and guards of the facts that were seen
+        for s in symbols or []:
+            self.symbols[s.name] = self._new(s.name, s.name, s.low, s.high, s.hint)
+        self.constant = not symbols
 
-    def add_guard(self, guard: Guard) -> None:
-        """Adds a guard that the running code causes."""
-        self.guards.append(guard)
-        self.calls_before.append(len(self.calls))
+    def without_values(self) -> SizeLog:
+        """The same log, for a recording in which no number depends on values."""
+        made = copy.copy(self)
+        made.unbacked = None
+        return made
 
-    def forget_within(self, nodes: Any, guards: int, choices: int) -> bool:
-        """Removes guards and choices from these numbers on that are of sizes of these nodes, which no guard can name.
+    # ---- Numbers
 
-        Returns whether there are any.
-        """
+    def number_at(self, symbol: str, factor: int, offset: int) -> int:
+        """factor * symbol + offset."""
+        return self.facts.compute("+", self.facts.compute("*", self.symbols[symbol], factor), offset)
 
-        def is_within(values: Any) -> bool:
-            return any(n.recipe[1] in nodes for v in values for n in origins(v))
+    def name_place(self, number: int, text: str) -> None:
+        """Makes the text that of a symbol in guards, if the number is a symbol without one."""
+        index = symbol_of(self.facts, number)
+        if index is not None and self.places[index] == self.names[index]:
+            self.places[index] = text
 
-        found = [i for i in range(guards, len(self.guards)) if is_within(self.guards[i].operands)]
-        for i in reversed(found):
-            del self.guards[i], self.calls_before[i]
-        kept = [c for c in self.choices[choices:] if not is_within(o for r in c.comparisons() for o in r.operands)]
-        is_changed = bool(found) or len(kept) < len(self.choices) - choices
-        self.choices[choices:] = kept
-        return is_changed
+    def define(self, value: int, recipe: tuple, low: int | None = None, high: int | None = None, of: Any = ()) -> RecordedSize:
+        """An int that is no expression of sizes, such as a rounded float: a new symbol. `of`: numbers that it follows from."""
+        name = f"d{len(self.names)}"
+        made = RecordedSize(self._new(name, name, low, high, value), recipe, self)
+        self.defined[len(self.names) - 1] = made
+        self.sources[len(self.names) - 1] = [i for number in of for i in symbols_in(self.facts, number)]
+        self.places[-1] = text_of(made)
+        return made
 
-    def take_reads(self) -> list[RecordedSize]:
-        """The sizes that a function in C has read for a call, which is about to be recorded."""
-        found = list(self.reads.values())
-        self.reads.clear()
-        return found
+    def value_symbol(self, value: int) -> int:
+        """A symbol for a size that depends on values of tensors, of which Values (_unbacked.py) knows what it may be."""
+        self.of_values.add(len(self.names))
+        name = f"v{len(self.names)}"
+        return self._new(name, name, 0, None, value)
+
+    def _new(self, name: str, place: str, low: int | None, high: int | None, example: int) -> int:
+        """The number of a new symbol."""
+        self.names.append(name)
+        self.places.append(place)
+        self.numbers.append(self.facts.symbol(low, high, example))
+        return self.numbers[-1]
+
+    def unknown_size(self, value: int) -> int:
+        """A symbol for a size that is no expression of others: the graph reads it of its tensor."""
+        self.unknown.add(len(self.names))
+        name = f"d{len(self.names)}"
+        return self._new(name, name, 0, None, value)
+
+    def is_at_least_2(self, number: int) -> bool:
+        """Whether all symbols of an expression are."""
+        return all(self.facts.known(">=", self.numbers[i], 2) is True for i in symbols_in(self.facts, number))
+
+    def size(self, number: int) -> Any:
+        """The size or int that a number stands for."""
+        if not is_expression(number):
+            return number
+        return self.sizes[number]
+
+    def restored(self, value: Any) -> Any:
+        """An argument of a call with sizes and floats of the recording in place of the numbers that a function in C has passed."""
+        if type(value) is int:
+            return self.sizes[value] if is_expression(value) else value
+        if type(value) is float:
+            return value if value == value else self._unboxed(value)
+        if type(value) in (list, tuple):
+            return type(value)(map(self.restored, value))
+        if type(value) is dict:
+            return {k: self.restored(v) for k, v in value.items()}
+        return slice(*map(self.restored, (value.start, value.stop, value.step))) if type(value) is slice else value
+
+    def boxed(self, value: Any) -> float:
+        """A nan that stands for a float while it passes through functions in C."""
+        if type(value) is not RecordedFloat:
+            return value
+        self.floats.append(value)
+        return struct.unpack("<d", struct.pack("<Q", _BOX << 32 | len(self.floats) - 1))[0]
+
+    def _unboxed(self, value: float) -> Any:
+        bits = struct.unpack("<Q", struct.pack("<d", value))[0]
+        return self.floats[bits & 0xFFFFFFFF] if bits >> 32 == _BOX else value
+
+    # ---- Guards
+
+    def note_guards(self, text: str | None = None) -> None:
+        """Takes over the guards that a comparison, or the rule of an operator, has caused."""
+        if self.facts.guard_count() == self.counts["guards"]:
+            return
+        found = self.facts.guards()[self.counts["guards"] :]
+        self.counts["guards"] += len(found)
+        for number, sign in found:
+            if self.of_values and not self.of_values.isdisjoint(symbols_in(self.facts, number)):
+                continue
+            own = text if text is not None and len(found) == 1 else relation_text(self.facts, number, sign, self.places)
+            self.guards.append(Guard(own, sign, number))
+
+    def text(self, number: int) -> str:
+        """An expression of the symbols' names."""
+        return expression_text(self.facts, self.facts.simplified(number), self.names)
+
+    def number_of(self, text: str) -> int:
+        """The number of an expression of the symbols' names."""
+        return self._number(ast.parse(text, mode="eval").body)
+
+    def assume_equal(self, size: Any, value: int) -> None:
+        """Takes a number of sizes for equal to an int, which follows from guards."""
+        if type(size) is RecordedSize:
+            self.facts.assume("==", size.number, value)
+
+    def assume(self, text: str) -> None:
+        """Takes a comparison of expressions of the symbols' names for true, which is checked elsewhere."""
+        tree = ast.parse(text, mode="eval").body
+        assert isinstance(tree, ast.Compare)
+        self.facts.assume(_SIGNS[type(tree.ops[0])], self._number(tree.left), self._number(tree.comparators[0]))
+
+    def _number(self, node: ast.expr) -> int:
+        if isinstance(node, ast.Name):
+            return self.symbols[node.id]
+        if isinstance(node, ast.Constant) and type(node.value) is int:
+            return node.value
+        if isinstance(node, ast.UnaryOp):
+            return self.facts.compute("-", 0, self._number(node.operand))
+        if isinstance(node, ast.BinOp):
+            return self.facts.compute(_SIGNS[type(node.op)], self._number(node.left), self._number(node.right))
+        if not isinstance(node, ast.Call):
+            raise ValueError(f"expected an expression of sizes, got {ast.dump(node)}")
+        sign = node.func.id.removeprefix("sym_") if isinstance(node.func, ast.Name) else ""
+        return functools.reduce(lambda a, b: self.facts.compute(sign, a, b), map(self._number, node.args))
+
+    def known_text(self, number: int) -> str | None:
+        """text(); None for an expression that contains numbers which are no expressions of the arguments' sizes."""
+        others = self.of_values | self.unknown | self.defined.keys()
+        return self.text(number) if others.isdisjoint(symbols_in(self.facts, self.facts.simplified(number))) else None
+
+
+_SIGNS = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%", ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<",
+    ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+}  # fmt: skip
+_BOX = 0x7FF87E50  # the upper half of such a nan
+
+
+def is_expression(number: Any) -> bool:
+    """Whether an int stands for an expression of sizes."""
+    return type(number) is int and FIRST_EXPRESSION <= number < FIRST_EXPRESSION + MOST_EXPRESSIONS
+
+
+def symbol_of(facts: SizeFacts, number: int) -> int | None:
+    """The symbol that an expression is; None for others."""
+    parts = facts.parts(number)
+    if len(parts) == 1 and parts[0][0] == 1 and len(parts[0][1]) == 1 and parts[0][1][0][0] == "symbol":
+        return parts[0][1][0][1]
+    return None
+
+
+def symbols_in(facts: SizeFacts, number: int) -> Iterator[int]:
+    """The symbols of an expression."""
+    for _, factors in facts.parts(number):
+        for sign, symbol, operands in factors:
+            if sign == "symbol":
+                yield symbol
+            for operand in operands:
+                yield from symbols_in(facts, operand)
+
+
+def _factor_text(facts: SizeFacts, factor: tuple, names: list[str]) -> str:
+    sign, symbol, operands = factor
+    if sign == "symbol":
+        return names[symbol]
+    texts = [expression_text(facts, o, names) for o in operands]
+    if sign in ("min", "max"):
+        return functools.reduce(lambda a, b: f"sym_{sign}({a}, {b})", texts)
+    left, right = (f"({t})" if " " in t or "*" in t or "//" in t else t for t in texts)
+    return f"({left}//{right})"
+
+
+def _term_text(facts: SizeFacts, coefficient: int, factors: list, names: list[str]) -> str:
+    texts = [_factor_text(facts, f, names) for f in factors]
+    if len(texts) == 1 and coefficient == 1 and factors[0][0] == "//":
+        return texts[0][1:-1]
+    return "*".join(([str(coefficient)] if coefficient != 1 or not texts else []) + texts)
+
+
+def _sum_text(facts: SizeFacts, terms: list, names: list[str]) -> str:
+    ordered = sorted(terms, key=lambda t: -len(t[1]))
+    if len(ordered) > 1 and ordered[0][0] < 0 and any(c > 0 for c, _ in ordered):
+        ordered.sort(key=lambda t: t[0] < 0)
+    text = ""
+    for c, factors in ordered:
+        if not text:
+            text = ("-" if c < 0 else "") + _term_text(facts, abs(c), factors, names)
+        else:
+            text += (" - " if c < 0 else " + ") + _term_text(facts, abs(c), factors, names)
+    return text or "0"
+
+
+def expression_text(facts: SizeFacts, number: int, names: list[str]) -> str:
+    """An expression as Python code of the symbols' names."""
+    return _sum_text(facts, facts.parts(number), names)
+
+
+def relation_text(facts: SizeFacts, number: int, sign: str, names: list[str]) -> str:
+    """`number <sign> 0` as Python code, without negative terms where that is possible."""
+    terms = facts.parts(number)
+    left = [t for t in terms if t[0] > 0 and t[1]]
+    right = [(-c, factors) for c, factors in terms if c < 0 and factors]
+    constant = sum(c for c, factors in terms if not factors)
+    if sign == "==" and len(left) + len(right) == 1 and constant % (c := [*left, *right][0][0]) == 0:  # one number
+        left, right = [(1, [*left, *right][0][1])], []
+        constant = constant // c if terms[-1][0] > 0 else -constant // c
+    if not left:
+        left, right, constant, sign = right, left, -constant, {">=": "<=", "<": ">"}.get(sign, sign)
+    if constant > 0 and right:
+        left = [*left, (constant, [])]
+    elif constant or not right:
+        right = [*right, (-constant, [])]
+    return f"{_sum_text(facts, left, names)} {sign} {_sum_text(facts, right, names)}"
 
 
 class RecordedSize:
-    """An int with its origin: ("size", node, dim), or an operator and its operands.
+    """An int that is an expression of sizes, with its origin: ("size", node, dim), or an operation and its operands.
 
     It is no int: C code receives the number by its methods only. isinstance() accepts it as an int, as it does the number of another call,
     and as a SymInt.
 
-    A comparison is a SymBool, whose outcome is recorded as a guard when Python needs it. A conversion to a plain number is a guard that
-    the size has this value. Calls of operators read `_value` without a guard: the recording finds the expressions of their arguments.
+    A comparison is a SymBool, whose outcome is a guard when Python needs it, unless it is known. A conversion to a plain number is a guard
+    that the size has this value.
     """
 
-    __slots__ = ("_number", "log", "recipe")
+    __slots__ = ("log", "number", "recipe")
 
     __array_priority__ = 0  # a number of numpy leaves operations to this class, an array does not
 
@@ -102,42 +317,50 @@ class RecordedSize:
         """A size; an int of Python for type(n)(value), as libraries call it."""
         return object.__new__(cls) if origin else int(value)
 
-    def __init__(self, value: int, recipe: tuple, log: SizeLog) -> None:
-        self._number, self.recipe, self.log = value, recipe, log
+    def __init__(self, number: int, recipe: tuple, log: SizeLog) -> None:
+        self.number, self.recipe, self.log = number, recipe, log
+        log.sizes.setdefault(number, self)
 
     @property
     def _value(self) -> int:
-        """The value, for functions in C."""
-        self.log.reads[id(self)] = self
-        return self._number
+        """The number, which functions in C pass on."""
+        return self.number
+
+    @property
+    def _float_argument(self) -> float:
+        """A float that stands for the size, for a parameter that is a float."""
+        return self.log.boxed(self.as_float())
 
     @staticmethod
-    def of(value: int, recipe: tuple, log: SizeLog) -> RecordedSize:
-        """A size with a value and an origin."""
-        made = RecordedSize(value, recipe, log)
-        log.expressions.append(made)
-        _log_division(log, made)
-        return made
+    def of(number: int, recipe: tuple, log: SizeLog) -> Any:
+        """A size with an origin; an int if the number is the same in all runs."""
+        return RecordedSize(number, recipe, log) if is_expression(number) else number
 
     @property
     def __class__(self) -> type:  # for isinstance()
         return ComputedInt
 
     def plain(self) -> int:
-        """The value, without a guard."""
-        return self._number
+        """The value in the example, without a guard."""
+        return self.log.facts.example(self.number)
 
-    def compared(self, relation: str, other: int) -> bool:
-        """The outcome of a comparison with an int, as a guard."""
-        return _required(self.log, relation, self, other)
+    def is_defined(self) -> bool:
+        """Whether it is a symbol that stands for no size of the arguments."""
+        return symbol_of(self.log.facts, self.number) in self.log.defined
+
+    def compared(self, relation: str, other: Any) -> bool:
+        """The outcome of a comparison with an int, as a guard unless it is known."""
+        facts, right = self.log.facts, _number_of(other)
+        if (known := facts.known(relation, self.number, right)) is not None:
+            return known
+        outcome = facts.decide(relation, self.number, right)
+        text = f"{text_of(self)} {relation} {text_of(other)}"
+        self.log.note_guards(text if outcome else f"not ({text})")
+        return outcome
 
     def as_float(self) -> Any:
         """torch.sym_float(self)."""
         return RecordedFloat.of(self.log, "sym_float", self)
-
-    def call_function(self, func: Callable, args: tuple, kwargs: dict) -> Any:
-        """A call of a function of tensors, among whose arguments are floats or bools of this recording."""
-        return call_with_values(self.log, func, args, kwargs)
 
     def __sym_sqrt__(self) -> Any:
         return RecordedFloat.of(self.log, "sym_sqrt", self.as_float())
@@ -146,22 +369,18 @@ class RecordedSize:
         """torch.sym_ite(condition, t, f) in the recording of this size."""
         return _chosen(self.log, condition, t, f)
 
-    def _extremum(self, kind: str, function: Callable, other: Any) -> RecordedSize:
-        self.log.choices.append(SymBool.of(">=", self, other))
-        return RecordedSize.of(function(value_of(self), value_of(other)), (kind, self, other), self.log)
+    def __sym_max__(self, other: Any) -> Any:
+        return _computed_size(self.log, "sym_max", self, other)
 
-    def __sym_max__(self, other: Any) -> RecordedSize:
-        return self._extremum("sym_max", max, other)
+    def __sym_min__(self, other: Any) -> Any:
+        return _computed_size(self.log, "sym_min", self, other)
 
-    def __sym_min__(self, other: Any) -> RecordedSize:
-        return self._extremum("sym_min", min, other)
-
-    def __abs__(self) -> RecordedSize:
+    def __abs__(self) -> Any:
         return self.__sym_max__(-self)
 
     def _specialised(self) -> int:
-        value = self.plain()
-        self.log.add_guard(Guard("constant", value, 0, True, f"{text_of(self)} == {value}", (self, value)))
+        value = self.log.facts.specialise(self.number)
+        self.log.note_guards()
         return value
 
     def __int__(self) -> int:
@@ -251,7 +470,7 @@ class RecordedSize:
 
     def __pow__(self, other: Any, modulo: Any = None) -> Any:
         if modulo is None and type(other) is int and 0 <= other <= 8 and self.log.unbacked is None:
-            return RecordedSize.of(self.plain() ** other, ("**", self, other), self.log)
+            return _computed_size(self.log, "**", self, other)
         if modulo is None and (type(other) is float or type(other) is int and other < 0):
             return _float_result(self.log, "**", self, float(other))
         if type(other) is RecordedFloat and modulo is None:
@@ -267,8 +486,8 @@ class RecordedSize:
 class RecordedFloat:
     """A float that was computed from sizes: an operation and its operands.
 
-    Functions in C receive its value as an argument, and the node of the call receives the RecordedFloat. It is no float, so that they
-    cannot read the value otherwise without a guard that it is the same in all runs.
+    Functions in C pass a float on that stands for it, and the node of the call receives the RecordedFloat. It is no float, so that they
+    cannot read the value without a guard that it is the same in all runs.
     """
 
     __array_priority__ = 0  # a number of numpy leaves operations to this class, an array does not
@@ -288,13 +507,17 @@ class RecordedFloat:
         found = _computed(FLOAT_OPERATIONS[kind], *operands)
         if type(found) is not float:  # a root of a negative number
             return FLOAT_OPERATIONS[kind](*map(_plain, operands))
-        made = RecordedFloat(found, (kind, *operands), log)
-        _log_division(log, made)
-        return made
+        _require_divisor(kind, operands)
+        return RecordedFloat(found, (kind, *operands), log)
 
     @property
     def __class__(self) -> type:  # for isinstance(); functions in C see that it is no float
         return float
+
+    @property
+    def _float_argument(self) -> float:
+        """A float that stands for this one, which functions in C pass on."""
+        return self.log.boxed(self)
 
     def plain(self) -> float:
         """The value, without a guard."""
@@ -313,11 +536,12 @@ class RecordedFloat:
         return _chosen(self.log, condition, t, f)
 
     def _specialised(self) -> float:
-        self.log.add_guard(Guard("constant", self._value, 0, True, f"{text_of(self)} == {self._value}", (self, self._value)))
+        _required(self.log, "==", self, self._value)
         return self._value
 
     def _whole(self, kind: str, function: Callable) -> RecordedSize:
-        return RecordedSize.of(function(self._value), (kind, self), self.log)
+        low, high = (function(v) if abs(v) < 2.0**62 else None for v in bounds_of(self))
+        return self.log.define(function(self._value), (kind, self), low, high)
 
     def __round__(self, *digits: Any) -> Any:
         return round(self._specialised(), *digits) if digits and digits[0] is not None else self._whole("round", round)
@@ -330,10 +554,6 @@ class RecordedFloat:
 
     def __trunc__(self) -> RecordedSize:
         return self._whole("trunc", math.trunc)
-
-    def call_function(self, func: Callable, args: tuple, kwargs: dict) -> Any:
-        """A call of a function of tensors, among whose arguments are floats or bools of this recording."""
-        return call_with_values(self.log, func, args, kwargs)
 
     def __sym_sqrt__(self) -> Any:
         return RecordedFloat.of(self.log, "sym_sqrt", self)
@@ -388,8 +608,6 @@ class RecordedFloat:
             raise AttributeError(f"'float' object has no attribute '{name}'")
         return getattr(self._specialised(), name)
 
-    def __torch_function__(self, func: Any, _types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        return call_with_values(self.log, func, args, kwargs or {})
 
 
 FLOAT_OPERATIONS: dict[str, Callable] = {
@@ -425,15 +643,16 @@ def _array(value: float, dtype: Any, copy: bool | None) -> Any:
     return numpy.array(value, dtype)
 
 
-def _log_division(log: SizeLog, made: Any) -> None:
-    """Notes by what a number is divided. A graph that does not compute the number requires that the divisor is not 0."""
-    kind, *operands = made.recipe
+def _require_divisor(kind: str, operands: Any) -> None:
+    """Makes a guard that a divisor is not 0, for which the function raises an error."""
     if kind == "**" and type(value_of(operands[1])) is float and not value_of(operands[1]) >= 0:
-        operands.reverse()
-    elif kind not in ("/", "//", "%"):
+        divisor = operands[0]
+    elif kind in ("/", "//", "%"):
+        divisor = operands[1]
+    else:
         return
-    if type(operands[1]) in (RecordedSize, RecordedFloat):
-        log.divisions.append((made, operands[1]))
+    if type(divisor) in (RecordedSize, RecordedFloat):
+        divisor.compared("!=", 0)
 
 
 def _float_arithmetic(kind: str, is_reflected: bool) -> Callable:
@@ -458,102 +677,61 @@ def _float_comparison(relation: str) -> Callable:
 
 
 def _required(log: SizeLog, relation: str, left: Any, right: Any) -> bool:
+    """The outcome of a comparison of numbers of which one is a float, as a guard unless it is known."""
+    ints = [_as_int(v) for v in (left, right)]
+    if None not in ints and type(ints[0]) is RecordedSize:
+        return ints[0].compared(relation, ints[1])
+    if right == 0 and type(left) is RecordedFloat and left.recipe[0] in ("*", "/"):  # by a positive number: has the same sign
+        number, by = left.recipe[1:]
+        if type(number) in (RecordedSize, RecordedFloat) and type(by) in (int, float) and 2.0**-60 < by < 2.0**60:
+            return number.compared(relation, 0)
     outcome = _RELATIONS[relation](value_of(left), value_of(right))
-    log.add_guard(guard_of(relation, left, right, outcome))
+    if not holds_between(relation, outcome, bounds_of(left), bounds_of(right)):
+        text = f"{text_of(left)} {relation} {text_of(right)}"
+        log.guards.append(Guard(text if outcome else f"not ({text})", relation, None, (left, right), outcome))
     return outcome
+
+
+def _as_int(value: Any) -> Any:
+    """The int that a float is for all sizes that tensors have in practice; None for other floats."""
+    if type(value) is RecordedFloat:
+        return value.recipe[1] if value.recipe[0] == "sym_float" and type(value.recipe[1]) is RecordedSize else None
+    if type(value) is float:
+        return int(value) if value.is_integer() and abs(value) < 2.0**53 else None
+    return value
+
+
+def _number_of(value: Any) -> int:
+    return value.number if type(value) is RecordedSize else int(value)
+
+
+def _computed_size(log: SizeLog, kind: str, a: Any, b: Any) -> Any:
+    """The result of an operation of ints. If it fails in the example, all runs are required to have these numbers."""
+    _computed(ARITHMETIC[kind], a, b)
+    facts, x, y = log.facts, _number_of(a), _number_of(b)
+    try:
+        if kind == "**":
+            number = 1
+            for _ in range(y):
+                number = facts.compute("*", number, x)
+        else:
+            number = facts.compute(kind.removeprefix("sym_"), x, y)
+    except OverflowError:  # beyond 64 bits for some sizes
+        return ARITHMETIC[kind](*map(_plain, (a, b)))
+    log.note_guards(f"{text_of(b)} != 0")
+    return RecordedSize.of(number, (kind, a, b), log)
 
 
 def _chosen(log: SizeLog, condition: SymBool, t: Any, f: Any) -> Any:
     compared = [v for c in condition.comparisons() for v in c.operands]
     if not all(type(v) in (int, RecordedSize) for v in (t, f, *compared)):
         return t if condition else f
-    log.choices.append(condition)
-    return RecordedSize.of(value_of(t if condition._value else f), ("sym_ite", condition, t, f), log)
+    ends = [(v, v) if type(v) is int else log.facts.bounds(v.number) for v in (t, f)]
+    low, high = (None if None in side else choose(side) for choose, side in zip((min, max), zip(*ends)))
+    return log.define(value_of(t if condition._value else f), ("sym_ite", condition, t, f), low, high)
 
 
-# ---- Calls
-
-
-def call_with_values(log: SizeLog, func: Any, args: tuple, kwargs: dict) -> Any:
-    """Calls a function of tensors. One in C receives values instead of floats and bools of the recording, which passed() restores."""
-    if type(func) is OverridableFunction:
-        count = len(log.calls)
-        try:
-            return func.__wrapped__(*args, **kwargs)
-        except TypeError as e:  # it passes its arguments to the engine
-            if "RecordedFloat" not in str(e) or len(log.calls) > count:
-                raise
-        func = func.__wrapped__
-    found: dict[tuple[type, Any], Any] = {}
-
-    def plain(value: Any) -> Any:
-        if type(value) in (RecordedFloat, SymBool):
-            number = value_of(value)
-            other = found.setdefault((type(number), number), value)
-            if text_of(other) != text_of(value):  # nothing distinguishes them in the call
-                _ = (bool(other), bool(value)) if type(value) is SymBool else other.compared("==", value)
-            return number
-        if type(value) in (list, tuple):
-            return type(value)(map(plain, value))
-        return {k: plain(v) for k, v in value.items()} if type(value) is dict else value
-
-    args, kwargs = plain(args), plain(kwargs)
-    log.choices += [v for v in found.values() if type(v) is SymBool]
-    log.passed.append(found)
-    try:
-        return func(*args, **kwargs)
-    finally:
-        log.passed.pop()
-
-
-def passed(log: SizeLog, value: Any) -> Any:
-    """The float or bool of the recording that the running call has received as this value; otherwise the value."""
-    if type(value) not in (float, bool) or not log.passed:
-        return value
-    return log.passed[-1].get((type(value), value), value)
-
-
-def with_sizes(log: SizeLog, func: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-    """The arguments of a call with sizes in place of the ints that a function in C has read of them.
-
-    Only sizes that their values in a few recordings do not determine, and only where one int has the value and one size.
-    """
-    reads = log.take_reads()
-    if all(map(is_polynomial, reads)):
-        return args, kwargs
-    schema = func._schema.arguments if hasattr(func, "_schema") else []
-    allowed = {a.name for a in schema if str(a.type).startswith(("SymInt", "Scalar", "Tensor"))}
-    places = [n.name in allowed for n in schema[: len(args)]]
-    places += [False] * (len(args) - len(places))
-    texts: dict[int, dict[str, RecordedSize]] = {}
-    for size in reads:
-        texts.setdefault(size.plain(), {}).setdefault(text_of(size), size)
-    given = [*(v for v, is_place in zip(args, places) if is_place), *(v for k, v in kwargs.items() if k in allowed)]
-    ints = [n for v in given for n in (v if isinstance(v, (list, tuple)) else (v,)) if type(n) is int]
-    found = {n: next(iter(sizes.values())) for n, sizes in texts.items() if len(sizes) == 1 and ints.count(n) == 1}
-    found = {n: size for n, size in found.items() if not is_polynomial(size)}
-    matched = {text_of(size) for size in found.values()}
-    log.unmatched += [size for size in reads if text_of(size) not in matched]
-
-    def put(value: Any) -> Any:
-        if isinstance(value, (list, tuple)):
-            return type(value)(map(put, value)) if type(value) in (list, tuple) else value
-        return found.get(value, value) if type(value) is int else value
-
-    args = tuple(put(v) if is_place else v for v, is_place in zip(args, places))
-    return args, {k: put(v) if k in allowed else v for k, v in kwargs.items()}
-
-
-def is_polynomial(size: Any) -> bool:
-    """Whether a number is a sum of products of sizes, which a few recordings determine."""
-    if type(size) is not RecordedSize or size.recipe[0] in ORIGINS:
-        return True
-    return size.recipe[0] in ("+", "-", "*", "neg") and all(map(is_polynomial, operands_of(size)))
-
-
-LAYOUT = frozenset({"stride", "offset"})  # kinds of sizes that are numbers of a tensor's layout
-ORIGINS = frozenset({"size", "input", *LAYOUT})  # kinds of sizes that are computed from no others
-CHOICES = frozenset({"sym_ite", "sym_max", "sym_min"})  # kinds of sizes that are one of their operands
+ORIGINS = frozenset({"size", "input", "stride", "offset"})  # kinds of sizes that are computed from no others
 
 
 def _is_number(value: Any) -> bool:
@@ -579,59 +757,27 @@ def _plain(value: Any) -> Any:
     return value._specialised() if type(value) in (RecordedSize, RecordedFloat) else value
 
 
-def require_arguments(log: SizeLog, arguments: Any, found: set[int] | None = None) -> None:
+def require_arguments(log: SizeLog, arguments: Any) -> None:
     """Makes guards of the sizes and ints among the arguments of a call that fails: the program may catch its error, and a call with
     others may not fail."""
-    found = set() if found is None else found
     for value in arguments.values() if isinstance(arguments, dict) else arguments:
         if isinstance(value, (list, tuple, dict)):
-            require_arguments(log, value, found)
+            require_arguments(log, value)
         elif isinstance(value, slice):
-            require_arguments(log, (value.start, value.stop, value.step), found)
+            require_arguments(log, (value.start, value.stop, value.step))
         elif hasattr(type(value), "require_sizes"):
             value.require_sizes()
         elif type(value) in (RecordedSize, RecordedFloat):
             _plain(value)
         elif type(value) is SymBool:
             bool(value)
-        elif type(value) is int and value not in found:  # a function in C has read it
-            found.add(value)
-            for size in list(log.expressions):
-                if size.plain() == value:
-                    _plain(size)
+        elif is_expression(value):
+            _plain(log.size(value))
 
 
 def value_of(value: Any) -> Any:
     """The number or bool, without a guard."""
     return value.plain() if isinstance(value, RecordedSize) else value._value if type(value) in (SymBool, RecordedFloat) else value
-
-
-def guard_of(relation: str, left: Any, right: Any, outcome: bool) -> Guard:
-    """The guard that a comparison has an outcome."""
-    text = f"{text_of(left)} {relation} {text_of(right)}"
-    return Guard(relation, value_of(left), value_of(right), outcome, text if outcome else f"not ({text})", (left, right))
-
-
-def guards_of(condition: SymBool) -> list[Guard]:
-    """Guards that all comparisons of a bool have their outcomes."""
-    return [guard_of(c.sign, *c.operands, c._value) for c in condition.comparisons()]
-
-
-def operands_of(size: RecordedSize) -> list[Any]:
-    """The numbers that a size was computed from; none of one that a tensor has, or that is an argument."""
-    kind, *operands = size.recipe
-    if kind == "sym_ite":
-        return [*operands[1:], *(o for c in operands[0].comparisons() for o in c.operands)]
-    return [] if kind in ORIGINS else operands
-
-
-def origins(value: Any) -> Iterator[RecordedSize]:
-    """The numbers of tensors that a number was computed from."""
-    if type(value) in (RecordedSize, RecordedFloat):
-        if value.recipe[0] in ORIGINS:
-            yield value
-        for operand in operands_of(value):
-            yield from origins(operand)
 
 
 def text_of(value: Any) -> str:
@@ -643,8 +789,10 @@ def text_of(value: Any) -> str:
     if type(value) not in (RecordedSize, RecordedFloat):
         return str(value)
     kind, *operands = value.recipe
-    if kind in CHOICES or kind in _CALLED:
+    if kind in _CALLED:
         return f"{kind}({', '.join(map(text_of, operands))})"
+    if kind in ORIGINS and value.log.unbacked is None and operands[0].op != "placeholder" and not value.is_defined():
+        return expression_text(value.log.facts, value.number, value.log.places)
     if kind == "size":
         return f"{operands[0]}.size()[{operands[1]}]"
     if kind == "stride":
@@ -655,15 +803,21 @@ def text_of(value: Any) -> str:
         return str(operands[0])
     if kind == "neg":
         return f"-({text_of(operands[0])})"
-    compound = [type(o) in (RecordedSize, RecordedFloat) and o.recipe[0] not in ORIGINS | _CALLED for o in operands]
-    left, right = (f"({text_of(o)})" if c else text_of(o) for o, c in zip(operands, compound))
+    left, right = map(_operand_text, operands)
     return f"{left} {kind} {right}"
 
 
+def _operand_text(value: Any) -> str:
+    text = text_of(value)
+    is_call = type(value) in (RecordedSize, RecordedFloat) and value.recipe[0] in _CALLED
+    return f"({text})" if " " in text and not is_call else text
+
+
 _RELATIONS = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-_CALLED = frozenset({"abs", "ceil", "floor", "round", "sym_float", "sym_sqrt", "trunc"})  # kinds that are written as calls
+_CALLED = frozenset("sym_ite sym_max sym_min abs ceil floor round sym_float sym_sqrt trunc".split())  # kinds that are written as calls
 ARITHMETIC: dict[str, Callable] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
+    "**": operator.pow, "sym_max": max, "sym_min": min,
 }  # fmt: skip
 
 
@@ -695,7 +849,7 @@ def _arithmetic(symbol: str, reflected: bool) -> Callable:
                 return function(other, value) if reflected else function(value, other)
             other = int(other)
         a, b = (other, self) if reflected else (self, other)
-        return RecordedSize.of(_computed(function, a, b), (symbol, a, b), self.log)
+        return _computed_size(self.log, symbol, a, b)
 
     return compute
 
@@ -708,7 +862,7 @@ for _symbol, _function in _RELATIONS.items():
     setattr(RecordedFloat, f"__{_function.__name__}__", _float_comparison(_symbol))
 
 
-set_recorded_size_type(RecordedSize)
+set_recorded_types(RecordedSize, RecordedFloat)
 
 
 def _of_number(name: str) -> Callable:
@@ -743,7 +897,7 @@ RecordedSize.__and__, RecordedSize.__rand__ = _of_bits("__and__", _masked), _of_
 RecordedSize.__lshift__ = _of_bits("__lshift__", lambda size, count: size * (1 << count) if 0 <= count < 63 else None)
 RecordedSize.__rshift__ = _of_bits("__rshift__", lambda size, count: size // (1 << count) if 0 <= count < 63 else None)
 RecordedSize.__invert__ = lambda self: -self - 1
-RecordedSize.__neg__ = lambda self: RecordedSize.of(-self.plain(), ("neg", self), self.log)
+RecordedSize.__neg__ = lambda self: RecordedSize.of(self.log.facts.compute("-", 0, self.number), ("neg", self), self.log)
 
 
 # ---- Ranges of floats
@@ -752,22 +906,19 @@ Interval = tuple[float, float]
 _EVERYTHING: Interval = (-math.inf, math.inf)
 
 
-def bounds_of(column: tuple[Any, ...], of_ints: Callable[[tuple[Any, ...]], Interval]) -> Interval:
-    """Bounds of a number for all sizes, by interval arithmetic on its operations.
-
-    Args:
-        column: the number in several recordings, in which it was computed in the same way.
-        of_ints: bounds of an int in the recordings.
-    """
-    first = column[0]
-    if type(first) is not RecordedFloat:
-        values = tuple(map(value_of, column))
-        return of_ints(column) if type(values[0]) is int else (values[0], values[0]) if values[0] == values[0] else _EVERYTHING
-    operands = [bounds_of(part, of_ints) for part in zip(*(v.recipe[1:] for v in column))]
+def bounds_of(value: Any) -> Interval:
+    """Bounds of a number for all sizes, by interval arithmetic on its operations."""
+    if type(value) is RecordedSize:
+        low, high = value.log.facts.bounds(value.number)
+        return -(2.0**63) if low is None else low, 2.0**63 if high is None else high
+    if type(value) is not RecordedFloat:
+        return (value, value) if value == value else _EVERYTHING
+    operands = [bounds_of(v) for v in value.recipe[1:]]
     if all(low == high for low, high in operands):  # the same in all runs
-        return first._value, first._value
-    low, high = _interval(first.recipe[0], *operands)
-    return math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
+        return value._value, value._value
+    low, high = _interval(value.recipe[0], *operands)
+    below, above = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
+    return max(below, 0.0) if low >= 0 else below, min(above, 0.0) if high <= 0 else above  # rounding keeps the sign
 
 
 def _interval(kind: str, a: Interval, b: Interval = (0.0, 0.0)) -> Interval:

@@ -18,6 +18,7 @@ from ... import _C
 from ..._C import Tensor
 from ..._library import aten
 from ._numbers import Condition, Facts, Number, guard_error, operands_of, text_of, value_of
+from ._size_nodes import Layout
 from ._sizes import RecordedSize
 from ._unbacked_checks import Checks, RetryError
 from .symbolic_shapes import GuardOnDataDependentSymNode
@@ -365,7 +366,29 @@ class Values(Checks):
             if len(sources) != 1 or sources[0].meta["val"].dim() != 1:
                 break
             node = sources[0]
-        return RecordedSize.of(tensor.plain_sizes()[0], ("size", node, 0), log)
+        size = tensor._recorded_size(0, tensor.plain_sizes()[0])
+        return RecordedSize(size.number, ("size", node, 0), log) if type(size) is RecordedSize else size
+
+    def layouts(self, recording: Any, name: str, arguments: list[Any], results: list[Tensor]) -> list[Layout | None] | None:
+        """The layouts of results(), whose other sizes may be symbols."""
+        log = recording.log
+        if log.constant:
+            return None
+        first = arguments[0]
+        given = recording.numbers_of(recording.own(first))
+        if name == "index_masked":
+            at, mask = next((i, m) for i, m in enumerate(arguments[1]) if m is not None)
+            sizes = [[*given[:at], None, *given[at + mask.dim() :]]]
+        else:
+            sizes = {
+                "unique_values": [[None], given, [None]], "unique_rows": [[None, *given[1:]], given[:1], [None]],
+            }.get(name, [[None] + [n for n in tuple(r.shape)[1:]] for r in results])  # fmt: skip
+
+        def layout(numbers: list[Any], value: Tensor) -> Layout:
+            made = [log.value_symbol(int(m)) if n is None else n for n, m in zip(numbers, value.shape)]
+            return Layout.dense(log.facts, value, made)
+
+        return list(map(layout, sizes, results))
 
     def note_sizes(self, recording: Any, name: str, names: list[str], arguments: list[Any], result: Any) -> None:
         """Notes which sizes of a call's results depend on values, and which ones are equal to others.

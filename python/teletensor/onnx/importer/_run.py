@@ -224,7 +224,7 @@ class Step:
         for r in results if many else (results,):
             r = np.asarray(r)
             if symbolic and not text and r.dtype == object:
-                r = _values.sizes(r)
+                r = Sizes(r)
             wrapped.append(r)
         return tuple(wrapped) if many else _Single(wrapped[0])
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import teletensor as torch
+from teletensor.fx.experimental._recorded import RecordedTensor
 from teletensor.nn import functional as F  # noqa: N812 - PyTorch's name
 
 from .. import _types, _values
@@ -26,7 +27,9 @@ def _shape(call: Call, x: Any) -> Any:
     start, end = call.get("start", 0), call.get("end", rank)
     start = max(start + rank, 0) if start < 0 else min(start, rank)
     end = max(end + rank, 0) if end < 0 else min(end, rank)
-    return _values.sizes(shape[start:end])
+    found = _values.sizes(shape[start:end])
+    # Of a recorded tensor, also constants are not computed with in the client: it would read weights beside them.
+    return Sizes(found.astype(object)) if isinstance(x, RecordedTensor) and isinstance(found, np.ndarray) else found
 
 
 @keeps()
