@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / "build-fuzz"
 SEEDED = ("frame_fuzz", "program_fuzz")  # their seeds are recorded from the operators' samples
 # Targets in Python.
-MODULES = tuple(f"tests.fuzz.{name}" for name in ("load_fuzz", "onnx_fuzz", "pt2_fuzz", "api_fuzz", "library_fuzz"))
+MODULES = tuple(f"tests.fuzz.{name}" for name in ("load_fuzz", "onnx_fuzz", "pt2_fuzz", "api_fuzz", "library_fuzz", "sizes_fuzz"))
 
 
 @dataclass
