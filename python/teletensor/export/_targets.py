@@ -8,6 +8,7 @@ import operator
 from typing import Any
 
 from .. import _C, ops
+from .._higher_order_ops import control
 from .._higher_order_ops._operator import OPERATORS
 from .._library import aten, dispatch, registry
 from .._library.operators import OpOverload
@@ -141,3 +142,6 @@ def check_arguments(target: Any, args: tuple, keywords: dict[str, Any]) -> None:
     unknown = sorted(set(keywords) - {a.name for a in arguments})
     if unknown or count > len(arguments):
         raise RuntimeError(f"[export.load] the call of {target} has {count} positional arguments and the unknown keywords {unknown}")
+
+
+assert control  # registers the operators

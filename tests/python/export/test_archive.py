@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import client_environment
 from tests.python.export.modules import NAMES, cases
 from tests.python.export.test_export import check_equal
 
@@ -211,3 +214,20 @@ def test_names_in_the_graph_are_unique_and_operators_pytorchs(torch):
     several = nodes[1]
     results = [o["as_tensor"]["name"] for o in several["outputs"]]
     assert len({several["name"], *results}) == 3
+
+
+def test_loading_needs_no_export_before(torch, tmp_path):
+    """The operators of higher order exist in a process that has only loaded a program."""
+    def forward(x):
+        y = x * 2
+        with torch.no_grad():
+            y = y + 1
+        return y * 3
+
+    module = torch.nn.Module()
+    module.forward = forward
+    torch.export.save(torch.export.export(module, (torch.ones(2),)), tmp_path / "program.pt2")
+    script = "import sys, teletensor as torch; print(torch.export.load(sys.argv[1]).module()(torch.ones(2)).tolist())"
+    command = [sys.executable, "-c", script, tmp_path / "program.pt2"]
+    done = subprocess.run(command, env=client_environment(), capture_output=True, text=True)
+    assert done.stdout.strip() == "[9.0, 9.0]", done.stderr
