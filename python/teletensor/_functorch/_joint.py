@@ -14,7 +14,7 @@ from ..fx.experimental._functional import functional
 from ..fx.experimental._merge import Family, Point, captured_of, resized, sizes_at
 from ..fx.experimental._recording import Recording
 from ..fx.experimental._sizes import Symbol
-from ..fx.experimental._symbolic import remove_unused_items, symbols_of_example
+from ..fx.experimental._symbolic import fitted_symbols, noted, remove_unused_items, symbols_of_example
 from ..fx.graph_module import GraphModule
 from ..utils import _pytree as pytree
 
@@ -150,7 +150,8 @@ def symbolic_joint(
         made.joint = joint
         return made
 
-    made, symbols = Family(record, symbols_of_example([*[None] * fixed, *leaves[fixed:]], False)).run()
+    declared = symbols_of_example([*[None] * fixed, *leaves[fixed:]], False)
+    made, symbols = Family(record, fitted_symbols(noted(f, leaves, spec, declared), declared)).run()
     graph = made.recording.graph
     graph.output(pytree.tree_unflatten(made.outputs, structure[0]))
     remove_unused_items(graph)

@@ -68,7 +68,7 @@ class SizeNodes:
     def __init__(self, recording: Any) -> None:
         self.recording = recording
         self.nodes: dict[Any, Node] = {}  # by number, or by the text of a float or bool
-        self._layouts: dict[Node, Layout] = {}
+        self.layouts: dict[Node, Layout] = {}
         self._origins: dict[int, tuple[Node, int]] = {}  # by number: the first tensor's dimension that has it
         self._last: Node | None = None  # of those that read the placeholders' sizes
         self._seen = 0  # guards when the numbers were simplified
@@ -80,7 +80,8 @@ class SizeNodes:
         for dim, number in enumerate(tensor._layout.sizes):
             if is_expression(number := self.recording.log.facts.simplified(number)):
                 self._origins.setdefault(number, (tensor._node, dim))
-        self._layouts[tensor._node] = tensor._layout
+                self.recording.log.name_unknown(number, f"{tensor._node}.size()[{dim}]")
+        self.layouts[tensor._node] = tensor._layout
         self._describe(tensor._node, tensor._layout)
 
     def _describe(self, node: Node, layout: Layout) -> None:
@@ -90,7 +91,7 @@ class SizeNodes:
 
     def describe(self) -> None:
         """Writes expressions into the nodes' metadata by all that is known at the end of the recording."""
-        for node, layout in self._layouts.items():
+        for node, layout in self.layouts.items():
             self._describe(node, layout)
         for number, node in self.nodes.items():
             if is_expression(number):

@@ -101,6 +101,12 @@ class SizeLog:
         if index is not None and self.places[index] == self.names[index]:
             self.places[index] = text
 
+    def name_unknown(self, number: int, text: str) -> None:
+        """Makes the text that of a symbol which stands for no size of the arguments, in guards."""
+        index = symbol_of(self.facts, number)
+        if index in self.unknown and self.places[index] == self.names[index]:
+            self.places[index] = text
+
     def define(self, value: int, recipe: tuple, low: int | None = None, high: int | None = None, of: Any = ()) -> RecordedSize:
         """An int that is no expression of sizes, such as a rounded float: a new symbol. `of`: numbers that it follows from."""
         name = f"d{len(self.names)}"

@@ -18,7 +18,7 @@ from ._composites import COMPOSITES
 from ._expanded import expanded_graph
 from ._merge import Captured, Family, Point, captured_of, resized, sizes_at
 from ._recording import DynamicSizesError, Recording
-from ._sizes import SizeLog, Symbol, is_expression, symbol_of
+from ._sizes import SizeLog, Symbol, is_expression, require_arguments, symbol_of, symbols_in
 from ._unbacked import Values
 from ._unbacked_plan import Plan
 from .symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
@@ -128,9 +128,9 @@ def _symbolic_graph(what: tuple, plan: Plan | None) -> GraphModule:
 def symbolic_expansion(f: Callable, args: tuple, table: dict) -> GraphModule:
     """The graph of a function that computes gradients, for many sizes of its arguments."""
     leaves, spec = pytree.tree_flatten(args)
-    noted = _noted(f, leaves, spec)
     all_symbols = symbols_of_example(leaves, False)
-    free = [] if noted is None else kept_symbols(noted.log, all_symbols)
+    found = noted(f, leaves, spec, all_symbols)
+    free = fitted_symbols(found, all_symbols)
 
     def record(symbols: list[Symbol], point: Point) -> Captured:
         given = resized(leaves, sizes_at(leaves, symbols, point))
@@ -140,10 +140,63 @@ def symbolic_expansion(f: Callable, args: tuple, table: dict) -> GraphModule:
     graph = made.recording.graph
     graph.output(pytree.tree_unflatten(made.outputs, made.out_spec))
     kept = {s.name for s in symbols}
-    guards = [g.text for g in noted.log.guards] if noted is not None else []
+    guards = [g.text for g in found.log.guards] if found is not None else []
     guards += _constants(graph, [s for s in all_symbols if s.name not in kept])
     guards += [*_equal_sizes(graph, symbols), *_limits(graph, symbols)]
     return _module(made.recording.root, graph, args, {s.name: s.hint for s in symbols}, guards)
+
+
+def fitted_symbols(found: Recording | None, symbols: list[Symbol]) -> list[Symbol]:
+    """The symbols of which graphs for a few sizes determine all numbers: sums of products, and quotients by small constants.
+
+    Args:
+        found: the recording of the function; None if it cannot be recorded.
+    """
+    if found is None:
+        return []
+    log, names = found.log, set()
+    for number in _numbers(found):
+        if not _is_fitted(log, number):
+            of = set(symbols_in(log.facts, number))
+            names |= {log.names[i] for i in of} if of.isdisjoint(log.defined.keys() | log.unknown) else set(log.names)
+    return [s for s in kept_symbols(log, symbols) if s.name not in names]
+
+
+_LARGEST_DIVISOR = 64  # that fitted() tries
+
+
+def _numbers(found: Recording) -> list[int]:
+    """The expressions that a recording has computed."""
+    sizes = (n for layout in found.size_nodes.layouts.values() for n in layout.sizes)
+    return [n for n in dict.fromkeys((*sizes, *found.log.sizes)) if is_expression(n)]
+
+
+def _require_minima(log: SizeLog, number: int) -> None:
+    """Makes guards that minima in an expression are the operand that they are in the example."""
+    for _, factors in log.facts.parts(number):
+        for sign, _, operands in factors:
+            for operand in operands:
+                _require_minima(log, operand)
+            if sign == "min":
+                least = min(operands, key=log.facts.example)
+                for other in operands:
+                    log.facts.decide("<=", least, other)
+    log.note_guards()
+
+
+def _is_fitted(log: SizeLog, number: int) -> bool:
+    """Whether fitted() finds an expression, where minima are the operands that they are in the example."""
+    for _, factors in log.facts.parts(number):
+        for sign, symbol, operands in factors:
+            if sign == "symbol" and (symbol in log.defined or symbol in log.unknown):
+                return False
+            if sign == "//":
+                is_small = len(factors) == 1 and not is_expression(operands[1]) and operands[1] <= _LARGEST_DIVISOR
+                if not (is_small and all(f[0] == "symbol" for _, numerator in log.facts.parts(operands[0]) for f in numerator)):
+                    return False
+            if sign in ("min", "max") and not all(_is_fitted(log, o) for o in operands):
+                return False
+    return True
 
 
 def comparisons(f: Callable, args: tuple) -> tuple | None:
@@ -154,22 +207,26 @@ def comparisons(f: Callable, args: tuple) -> tuple | None:
 
     Returns None if the function cannot be recorded without values.
     """
-    noted = _noted(f, *pytree.tree_flatten(args))
-    return noted and (*(g.text for g in noted.log.guards), *((n.op, str(n.target)) for n in noted.graph.nodes))
+    leaves, spec = pytree.tree_flatten(args)
+    found = noted(f, leaves, spec, symbols_of_example(leaves, False))
+    return found and (*(g.text for g in found.log.guards), *((n.op, str(n.target)) for n in found.graph.nodes))
 
 
-def _noted(f: Callable, leaves: list[Any], spec: Any) -> Recording | None:
+def noted(f: Callable, leaves: list[Any], spec: Any, symbols: list[Symbol]) -> Recording | None:
     """A recording of a function that notes what it decides by sizes. None if the function cannot be recorded without values."""
-    symbols = symbols_of_example(leaves, False)
     recording = Recording(True, COMPOSITES, SizeLog(symbols=symbols))
     numbers = numbers_of(recording.log, symbols)
     recording.notes_sizes_only = True
     given = [recording.placeholder(f"arg{i}_1", x, numbers.get(i)) if isinstance(x, Tensor) else x for i, x in enumerate(leaves)]
     try:
         with recording:
-            f(*pytree.tree_unflatten(given, spec))
+            results = pytree.tree_leaves(f(*pytree.tree_unflatten(given, spec)))
     except Exception:  # noqa: BLE001 - whatever the function raises
         return None
+    for number in results:  # numbers of the results are constants of graphs
+        require_arguments(recording.log, [number] if not isinstance(number, Tensor) else [])
+    for number in _numbers(recording):
+        _require_minima(recording.log, number)
     return recording
 
 
