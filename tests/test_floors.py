@@ -123,7 +123,7 @@ BELOW = {
     "formats": {"base", "engine/schema", "proto"},
     "server": {"base", "proto", "autograd", "kernels", "distributed", "engine", "formats"},
     "client": {"base", "proto", "engine/schema", "engine/symbolic", "distributed/store", "formats"},
-    "python": {"base", "client", "proto", "engine/schema", "distributed/store"},
+    "python": {"base", "client", "proto", "engine/schema", "engine/symbolic", "distributed/store"},
 }
 FOLDERS = {folder for stack in STACKS for folder in stack}
 
