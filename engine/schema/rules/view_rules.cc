@@ -299,7 +299,7 @@ Geometry expand(const Arg& input, SizesView size) {
     } else if (i < last && m.dim() > 0) {
       stride = wrapped_product(g.sizes[at(i + 1)], g.strides[at(i + 1)]);
     }
-    g.strides[at(i)] = is_kept || own == g.sizes[at(i)] ? stride : SymInt(0);
+    g.strides[at(i)] = is_kept || hint_of(own) == hint_of(g.sizes[at(i)]) ? stride : SymInt(0);
   }
   return g;
 }
