@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 
 namespace symbolic {
@@ -352,9 +353,13 @@ Expression Expressions::maximum(Expression a, Expression b) {
 
 // ---- Ranges
 
-void Expressions::narrow(int32_t symbol, Range range) {
+void Expressions::narrow(int32_t symbol, Range range) { set_range(symbol, common(range_of_symbol(symbol), range)); }
+
+void Expressions::set_range(int32_t symbol, Range range) {
   Range& own = symbol_ranges_[static_cast<size_t>(symbol)];
-  own = common(own, range);
+  if (own == range) return;
+  own = range;
+  known_ranges_.clear();
 }
 
 std::vector<Expressions::Part> Expressions::parts(Expression e) const {
@@ -445,6 +450,13 @@ Range Expressions::range_of_sum(Expression e, int depth) const {
 }
 
 Range Expressions::range(Expression e, int depth) const {
+  if (const auto found = known_ranges_.find({e, depth}); found != known_ranges_.end()) return found->second;
+  const Range found = computed_range(e, depth);
+  known_ranges_[{e, depth}] = found;
+  return found;
+}
+
+Range Expressions::computed_range(Expression e, int depth) const {
   Range found = range_of_sum(e, depth);
   if (depth == kMaxDepth || sum(e).size() == 1 || sum(e).size() > kMaxTerms) return found;
   // The table is changed only by expressions that are equal to this one.
@@ -501,16 +513,28 @@ Range Expressions::range(Expression e, int depth) const {
 // ---- Symbols
 
 bool Expressions::contains(Expression e, int32_t symbol) const {
-  return absl::c_any_of(sum(e), [&](const Term& term) {
-    return absl::c_any_of(term.factors, [&](int32_t factor) {
-      const Atom& a = atom(factor);
-      if (a.kind == Atom::Kind::kSymbol) return a.symbol == symbol;
-      return absl::c_any_of(a.operands, [&](Expression operand) { return contains(operand, symbol); });
+  absl::flat_hash_set<Expression> seen;
+  const auto is_in = [&](const auto& self, Expression part) -> bool {
+    if (!seen.insert(part).second) return false;
+    return absl::c_any_of(sum(part), [&](const Term& term) {
+      return absl::c_any_of(term.factors, [&](int32_t factor) {
+        const Atom& a = atom(factor);
+        if (a.kind == Atom::Kind::kSymbol) return a.symbol == symbol;
+        return absl::c_any_of(a.operands, [&](Expression operand) { return self(self, operand); });
+      });
     });
-  });
+  };
+  return is_in(is_in, e);
 }
 
 Expression Expressions::substitute(Expression e, int32_t symbol, Expression value) {
+  absl::flat_hash_map<Expression, Expression> done;
+  return substitute(e, symbol, value, done);
+}
+
+Expression Expressions::substitute(Expression e, int32_t symbol, Expression value,
+                                   absl::flat_hash_map<Expression, Expression>& done) {
+  if (const auto found = done.find(e); found != done.end()) return found->second;
   if (!contains(e, symbol)) return e;
   const Sum terms = sum(e);
   Expression result = constant(0);
@@ -523,7 +547,7 @@ Expression Expressions::substitute(Expression e, int32_t symbol, Expression valu
         part = a.symbol == symbol ? value : part;
       } else {
         absl::InlinedVector<Expression, 2> operands;
-        for (const Expression operand : a.operands) operands.push_back(substitute(operand, symbol, value));
+        for (const Expression operand : a.operands) operands.push_back(substitute(operand, symbol, value, done));
         part = a.kind == Atom::Kind::kMinimum      ? lowest(std::move(operands))
                : a.kind == Atom::Kind::kAtLeastOne ? maximum(operands[0], operands[1])
                                                    : floor_divide(operands[0], operands[1]);
@@ -532,7 +556,7 @@ Expression Expressions::substitute(Expression e, int32_t symbol, Expression valu
     }
     result = add(result, product);
   }
-  return result;
+  return done[e] = result;
 }
 
 std::optional<Expressions::Solution> Expressions::solve(Expression e) {
@@ -551,25 +575,33 @@ std::optional<Expressions::Solution> Expressions::solve(Expression e) {
 // ---- Values and texts
 
 int64_t Expressions::evaluate(Expression e, absl::FunctionRef<int64_t(int32_t)> value_of) const {
+  absl::flat_hash_map<Expression, int64_t> done;
+  return evaluate(e, value_of, done);
+}
+
+int64_t Expressions::evaluate(Expression e, absl::FunctionRef<int64_t(int32_t)> value_of,
+                              absl::flat_hash_map<Expression, int64_t>& done) const {
+  if (const auto found = done.find(e); found != done.end()) return found->second;
   int64_t total = 0;
   for (const Term& term : sum(e)) {
     int64_t product = term.coefficient;
     for (const int32_t factor : term.factors) {
       const Atom& a = atom(factor);
-      int64_t value = a.kind == Atom::Kind::kSymbol ? value_of(a.symbol) : evaluate(a.operands[0], value_of);
+      int64_t value = a.kind == Atom::Kind::kSymbol ? value_of(a.symbol) : evaluate(a.operands[0], value_of, done);
       if (a.kind == Atom::Kind::kFloorDivide) {
-        const int64_t divisor = evaluate(a.operands[1], value_of);
+        const int64_t divisor = evaluate(a.operands[1], value_of, done);
         if (divisor == 0) throw std::domain_error("integer division or modulo by zero");
         value = floor_divided(value, divisor);
       } else if (a.kind == Atom::Kind::kAtLeastOne) {
         value = std::max<int64_t>(value, 1);
       } else if (a.kind == Atom::Kind::kMinimum) {
-        for (const Expression operand : a.operands) value = std::min(value, evaluate(operand, value_of));
+        for (const Expression operand : a.operands) value = std::min(value, evaluate(operand, value_of, done));
       }
       product = product_of(product, value);
     }
     total = sum_of(total, product);
   }
+  done[e] = total;
   return total;
 }
 

@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -67,7 +68,7 @@ class Expressions {
   // Bounds of the values, by interval arithmetic on the normal form: not always the tightest.
   Range range(Expression e) const;
   // Sets the range of a symbol, or narrows it. Expressions that were built before keep their form.
-  void set_range(int32_t symbol, Range range) { symbol_ranges_[static_cast<size_t>(symbol)] = range; }
+  void set_range(int32_t symbol, Range range);
   void narrow(int32_t symbol, Range range);
   const Range& range_of_symbol(int32_t symbol) const { return symbol_ranges_[static_cast<size_t>(symbol)]; }
   size_t symbols() const { return symbol_ranges_.size(); }
@@ -124,12 +125,19 @@ class Expressions {
   Expression divided_by(Expression e, int64_t divisor);
   Expression lowest(absl::InlinedVector<Expression, 2> operands);
   Range range(Expression e, int depth) const;
+  Range computed_range(Expression e, int depth) const;
+  // With the results for parts, of which an expression may contain one many times.
+  Expression substitute(Expression e, int32_t symbol, Expression value,
+                        absl::flat_hash_map<Expression, Expression>& done);
+  int64_t evaluate(Expression e, absl::FunctionRef<int64_t(int32_t symbol)> value_of,
+                   absl::flat_hash_map<Expression, int64_t>& done) const;
   Range range_of_sum(Expression e, int depth) const;
   Range range_of_atom(const Atom& a, int depth) const;
 
   std::vector<Sum> sums_;
   std::vector<Atom> atoms_;
   std::vector<Range> symbol_ranges_;
+  mutable absl::flat_hash_map<std::pair<Expression, int>, Range> known_ranges_;  // by depth; for the symbols' ranges
   absl::flat_hash_map<Sum, Expression> sum_numbers_;
   absl::flat_hash_map<Atom, int32_t> atom_numbers_;
 };
