@@ -47,6 +47,9 @@ class InputCheck:
         """Adds comparisons. Raises ValueError for a text that is none."""
         for text in comparisons:
             _compiled(text, tuple(self.ranges))
+            tree = ast.parse(text, mode="eval").body
+            if not isinstance(tree, ast.Compare) or len(tree.ops) != 1:
+                raise ValueError(f"[export] expected one comparison, got {text[:200]!r}")
         self.comparisons += comparisons
 
     def __call__(self, _module: Any, args: tuple, kwargs: dict[str, Any]) -> None:
@@ -103,6 +106,7 @@ class InputCheck:
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.USub, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Load)
 _FUNCTIONS = {"sym_min": min, "sym_max": max}
 _LONGEST = 4096  # a text of a comparison
+_MOST_PRODUCTS = 64
 
 
 def evaluated(text: str, sizes: dict[str, int]) -> Any:
@@ -114,10 +118,15 @@ def evaluated(text: str, sizes: dict[str, int]) -> Any:
 def _compiled(text: str, names: tuple[str, ...]) -> CodeType:
     """A comparison of sizes, such as "n + 3 <= 2*sym_min(m, 7)". Raises ValueError for other code."""
     tree = ast.parse(text, mode="eval") if isinstance(text, str) and len(text) <= _LONGEST else None
-    for node in ast.walk(tree) if tree is not None else [None]:
-        is_called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS and not node.keywords
-        is_known = isinstance(node, ast.Name) and (node.id in names or node.id in _FUNCTIONS)
-        is_number = isinstance(node, ast.Constant) and type(node.value) is int
+    nodes = list(ast.walk(tree)) if tree is not None else [None]
+    if sum(isinstance(node, ast.Mult) for node in nodes) > _MOST_PRODUCTS:
+        raise ValueError(f"[export] expected a comparison with at most {_MOST_PRODUCTS} products")
+    called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    for node in nodes:
+        is_called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS
+        is_called = is_called and len(node.args) == 2 and not node.keywords
+        is_known = isinstance(node, ast.Name) and (node.id in names or id(node) in called)
+        is_number = isinstance(node, ast.Constant) and type(node.value) is int and abs(node.value) < 2**63
         kinds = (ast.Expression, ast.Compare, ast.BinOp, ast.UnaryOp, *_ARITHMETIC)
         if not (is_called or is_known or is_number or isinstance(node, kinds)):
             raise ValueError(f"[export] expected a comparison of {', '.join(names)}, got {str(text)[:200]!r}")

@@ -287,6 +287,23 @@ def test_ranges(torch, members, ranges):
     refused(torch, edited(members, MODEL, lambda data: data.update(range_constraints=ranges)))
 
 
+COMPARISONS = (
+    "batch", "batch < 1 < 2", "batch <", "sym_min == 3", "sym_min(batch) == 3", "batch == other", "batch < __import__('os').getpid()", "batch < 2.0",
+    f"batch < {2**70}", "batch < 1" + "*batch" * 100, "batch < " + "(" * 300 + "1" + ")" * 300, "batch < " + "-" * 4090 + "1", "[batch] == batch",
+    "batch if batch else batch", "batch == 3 and batch == 3", 3, None, ["batch < 3"], "batch << 100 == 1", "batch ** batch == 1",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", COMPARISONS, ids=range(len(COMPARISONS)))
+def test_comparisons(torch, members, text):
+    name = MODEL.rpartition("models/")[0] + "extra/teletensor_comparisons.json"
+    refused(torch, {**members, name: json.dumps({"comparisons": [text]})})
+    program = torch.export.load(packed({**members, name: json.dumps({"comparisons": ["2*sym_min(batch, 7) <= batch"]})}))
+    program.module()(torch.ones(15, 4))
+    with pytest.raises(AssertionError, match="sym_min"):
+        program.module()(torch.ones(13, 4))
+
+
 TEXTS = ("(" * 300 + "a" + ")" * 300, "a" * 5000, "Symbol('a b')", "Integer(10**100)", "Add()", "Mul()", "-" * 4000, 3, None)
 
 
