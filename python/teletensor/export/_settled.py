@@ -60,7 +60,12 @@ class _Bounds:
     def __init__(self, symbol: Symbol) -> None:
         self.symbol, self.low, self.high = symbol, symbol.low, symbol.high
         self.is_fixed = False
-        self.equal: str | None = None  # the name of the symbol that it is
+        self.equal: _Bounds | None = None  # of a symbol that it is
+
+    @property
+    def root(self) -> _Bounds:
+        """The bounds that stand for all symbols which are equal to this one."""
+        return self if self.equal is None else self.equal.root
 
     @property
     def is_constant(self) -> bool:
@@ -179,21 +184,25 @@ def _note(facts: Any, guard: Guard, involved: list[_Bounds]) -> bool:
     terms = facts.parts(guard.number)
     is_sum = all(len(factors) == 1 and factors[0][0] == "symbol" for _, factors in terms)
     if guard.sign == "==" and len(terms) == 2 and is_sum and terms[0][0] == -terms[1][0]:
-        first, other = sorted(involved, key=lambda b: (b.symbol.kind != "named", b.symbol.places[0]))
-        other.equal = first.symbol.name
+        first, other = sorted((b.root for b in involved), key=lambda b: (b.symbol.kind != "named", b.symbol.places[0]))
+        if first is not other:
+            other.equal = first
         return True
     return False
 
 
 def _unsettled(violated: list[Guard], log: SizeLog, index: dict[Any, Symbol], found: dict[str, _Bounds]) -> list[Guard]:
-    """Makes sizes of Dim.AUTO constants where a guard of them alone cannot be checked; returns the guards that Dim.DYNAMIC refuses."""
+    """Makes sizes of Dim.AUTO constants where a guard of them alone cannot be checked; returns guards that other sizes refuse."""
     for guard in list(violated):
         names = _names_of(guard, log, index)
         if names and all(found[n].symbol.kind == "AUTO" for n in names):
             violated.remove(guard)
             for name in names:
-                found[name].is_fixed = True
-    constants = [b.symbol for b in found.values() if b.is_constant and b.symbol.kind == "DYNAMIC"]
+                found[name].root.is_fixed = True
+    for bounds in found.values():
+        bounds.root.is_fixed |= bounds.is_constant
+    required = {"DYNAMIC", "named"}
+    constants = [s for b in found.values() if b.root.is_constant and (s := b.symbol).kind in required and s.low != s.high]
     return [Guard(f"{s.name} == {s.hint}", "==") for s in constants]
 
 
@@ -231,10 +240,10 @@ def _fixes(found: dict[str, _Bounds]) -> dict[str, str]:
     fixes = {}
     for name, bounds in found.items():
         symbol = bounds.symbol
-        if bounds.is_constant:
+        if bounds.root.is_constant:
             fixes[name] = str(symbol.hint)
         elif bounds.equal is not None:
-            fixes[name] = bounds.equal
+            fixes[name] = bounds.root.symbol.name
         else:
             low = {"min": bounds.low} if bounds.low > max(symbol.low, _LEAST[-1]) else {}
             changed = low | ({"max": bounds.high} if bounds.high != symbol.high else {})
@@ -244,34 +253,19 @@ def _fixes(found: dict[str, _Bounds]) -> dict[str, str]:
 
 
 def _kept(symbols: list[Symbol], found: dict[str, _Bounds], checks: list[str]) -> Settled:
-    kept: list[Symbol] = []
-    ranges: dict[str, tuple[int, int | None]] = {}
-    for symbol in symbols:
-        bounds = found[symbol.name]
-        if bounds.is_constant:
-            continue
-        if bounds.equal is not None:
-            first = bounds.equal
-            while (further := found[first].equal) is not None:
-                first = further
-            target = next((s for s in kept if s.name == first), None)
-            if target is not None:
-                target.places = [*target.places, *symbol.places]
-                low, high = ranges[first]
-                highs = [h for h in (high, bounds.high) if h is not None]
-                ranges[first] = max(low, bounds.low), min(highs, default=None)
-            continue
-        kept.append(symbol)
-        ranges[symbol.name] = bounds.low, bounds.high
-    names = {s.name: _rest(found, s.name) for s in symbols}
+    names = {s.name: _rest(found[s.name].root) for s in symbols}
+    kept = [s for s in symbols if names[s.name] == s.name]
+    ranges = {}
+    for symbol in kept:
+        equal = [s for s in symbols if names[s.name] == symbol.name]
+        symbol.places = [p for s in equal for p in s.places]
+        highs = [h for s in equal if (h := found[s.name].high) is not None]
+        ranges[symbol.name] = max(found[s.name].low for s in equal), min(highs, default=None)
     return Settled(kept, ranges, [renamed(c, names) for c in checks], names)
 
 
-def _rest(found: dict[str, _Bounds], name: str) -> str:
+def _rest(bounds: _Bounds) -> str:
     """What is left of a symbol: a symbol or a number."""
-    bounds = found[name]
-    while bounds.equal is not None:
-        bounds = found[bounds.equal]
     return str(bounds.symbol.hint) if bounds.is_constant else bounds.symbol.name
 
 
