@@ -11,7 +11,7 @@ from ..._library import aten
 from ...func._batch_composites import correlation, covariance, slice_norms
 from ._numbers import is_number
 from ._recorded import is_dense
-from ._recording import call_one, can_view
+from ._recording import call_one, can_view, note_reshape
 from ._sizes import RecordedSize
 
 COMPOSITES: dict[Any, Callable] = {}
@@ -142,9 +142,12 @@ def _batch_norm(
 @_rule("reshape.default")
 def _reshape(self: Tensor, shape: list) -> Tensor:
     if can_view(self, shape):
-        return call_one("view.default", self, shape)
-    copied = call_one("clone.default", self, memory_format=contiguous_format)
-    return call_one("_unsafe_view.default", copied, shape)
+        made = call_one("view.default", self, shape)
+    else:
+        copied = call_one("clone.default", self, memory_format=contiguous_format)
+        made = call_one("_unsafe_view.default", copied, shape)
+    note_reshape(self, made)
+    return made
 
 
 @_rule("flatten.using_ints")

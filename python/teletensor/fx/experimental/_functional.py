@@ -18,6 +18,7 @@ from ...utils._pytree import tree_map
 from ..graph_module import GraphModule
 from ..node import Node, map_arg
 from ._numbers import same_sizes
+from ._recorded import RecordedTensor
 from ._recording import Recording, call_one
 from ._size_nodes import Layout
 from ._sizes import SizeLog
@@ -49,6 +50,7 @@ class _Memory:
 
     def __init__(self, current: Tensor, placeholder: str | None) -> None:
         self.current, self.placeholder, self.version = current, placeholder, 0
+        self.tried: list[RecordedTensor] = []  # whose contiguity decides what shares the memory
 
 
 class _Value:
@@ -68,6 +70,8 @@ class _Value:
 
     def write(self, new: Tensor) -> None:
         """Replaces the value, and thereby those of the memory's other views."""
+        for tensor in self.memory.tried:
+            tensor.require_joins()
         bases = [self.memory.current]
         for call, _ in self.chain[:-1]:
             bases.append(call(bases[-1]))
@@ -282,8 +286,13 @@ class Functionaliser:
         if not is_view(target) or not isinstance(args[0], Node):
             return self._wrapped(result)
         base = self.values[args[0]]
-        if target._opname in _MAYBE_COPIES and target._opname != "to" and not self._shares(target._opname, args[0], base, result):
-            return self._memory(result)
+        if target._opname in _MAYBE_COPIES and target._opname != "to":
+            source = self.recording.own(positional[0])
+            base.memory.tried.append(source)
+            if not self._shares(target._opname, args[0], base, result):
+                made = self._memory(result)
+                made.memory.tried.append(source)
+                return made
         if isinstance(result, Tensor):
             return self._view(base, target, result, positional[1:], keyword, None)
         return type(result)(self._view(base, target, r, positional[1:], keyword, i) for i, r in enumerate(result))

@@ -12,7 +12,7 @@ from ..._symbolic_bool import SymBool
 from ...overrides import TorchFunctionMode
 from ..node import Node
 from ._numbers import guard_error, is_number
-from ._sizes import RecordedSize, is_expression, text_of
+from ._sizes import RecordedFloat, RecordedSize, is_expression, text_of
 from .symbolic_shapes import GuardOnDataDependentSymNode
 
 
@@ -152,6 +152,18 @@ class RecordedTensor(Tensor):
             log.note_guards()
         return found
 
+    def require_joins(self) -> None:
+        """Makes guards of which neighbouring dimensions are one in memory, by which reshape() and contiguous() return a view or a copy."""
+        log = self._recording.log
+        if log is None or log.unbacked is not None or self._layout is None:
+            return
+        facts, step = log.facts, 1
+        for size, stride in reversed(list(zip(self._layout.sizes, self._layout.strides))):
+            if not facts.decide("==", size, 1):
+                facts.decide("==", stride, step)
+            step = facts.compute("*", stride, size)
+        log.note_guards()
+
     def _is_known_dense(self, *args: Any, **kwargs: Any) -> bool:
         """Whether the outcome of is_dense() is the same in all runs."""
         from ._size_nodes import Layout
@@ -275,7 +287,7 @@ class RecordedTensor(Tensor):
             raise
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if is_number(value) or type(value) is RecordedSize:
+        if is_number(value) or type(value) in (RecordedSize, RecordedFloat):
             value = _C.torch.full([], value, dtype=self.dtype, device=self.device)
         index = _with_items(self, index)
         if _has_number(index) or self.depends_on_values() and not _is_advanced(index):

@@ -21,7 +21,7 @@ from ..._library.loaded import LoadedOverload
 from ..._library.operators import OpOverload, tensors_in
 from ..._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from ..._symbolic_bool import SymBool
-from ..._torch_c_compat import _set_grad_enabled
+from ..._torch_c_compat import _is_alias_of, _set_grad_enabled
 from ...utils._python_dispatch import TorchDispatchMode
 from ...utils._pytree import tree_map
 from ..graph import Graph
@@ -80,6 +80,7 @@ class Recording(TorchDispatchMode):
         self.refused: Exception | None = None  # the last error of code that read a value
         self.notes_sizes_only = False  # whether the graph is not used, so that gradients need no operators
         self.size_nodes = SizeNodes(self)
+        self.reshaped: list[tuple[RecordedTensor, Tensor]] = []  # with views or copies, as the layouts in the example decide
         self._number_modes: list[AbstractContextManager[None]] = []
         self._first_new = _C.torch.empty(0, device="meta")._handle
 
@@ -122,7 +123,11 @@ class Recording(TorchDispatchMode):
     def without_values(self, tensor: Tensor) -> Tensor:
         """A tensor on the meta device like another one."""
         with self.unrecorded(), _C.DisableTorchFunction():
-            meta = _C.torch.empty(0, dtype=tensor.dtype, device="meta").new_empty_strided(list(tensor.shape), list(tensor.stride()))
+            sizes, strides, offset = list(tensor.shape), list(tensor.stride()), tensor.storage_offset()
+            meta = _C.torch.empty(0, dtype=tensor.dtype, device="meta").new_empty_strided(sizes, strides)
+            if offset:
+                span = offset + 1 + sum((n - 1) * s for n, s in zip(sizes, strides))
+                meta = meta.new_empty([span if meta.numel() else offset]).as_strided(sizes, strides, offset)
             if tensor.requires_grad:
                 meta.requires_grad_()
             return meta
@@ -157,7 +162,8 @@ class Recording(TorchDispatchMode):
             for dim, number in numbers.items():
                 self.log.name_place(number, f"{node}.size()[{dim}]")
             sizes = [numbers.get(i, n) for i, n in enumerate(value.shape)]
-            layout = Layout.dense(self.log.facts, value, sizes)
+            with _C.DisableTorchFunction():
+                layout = Layout.given(self.log, node, value, sizes)
         made = self.wrap(value, node, tensor.device, layout)
         if self.outer is not None and isinstance(tensor, RecordedTensor):
             made._operand = tensor.source()
@@ -445,7 +451,7 @@ class Recording(TorchDispatchMode):
                 self.own(tensor)
             node = self.add(overload, tuple(map(self.argument, args)), {k: self.argument(v) for k, v in kwargs.items()})
             if any(a.is_write for a in overload._schema.arguments):
-                self._note_write()
+                self._note_write([v for a, v in zip(overload._schema.arguments, args) if a.is_write])
             with self._removing(node):
                 values = self._called(overload, args, kwargs, bool(leaves))
             made = self.result(node, values, _device_of(leaves, kwargs.get("device")))
@@ -459,7 +465,7 @@ class Recording(TorchDispatchMode):
             values, layouts = self._run_kernel(func, args, kwargs)
             written = [v for a, v in zip(func._schema.arguments, args) if a.is_write]
             if written:
-                self._note_write()
+                self._note_write(written)
             if written and values is None:
                 return None
             return self.result(node, values, _device_of(leaves, None), layouts)
@@ -468,7 +474,7 @@ class Recording(TorchDispatchMode):
         requested = next((a for n, a in zip(operator.names, arguments) if n == "device" and a is not None), None)
         values, layouts = self._compute(operator, arguments, into)
         if into is not None or any(operator.written):
-            self._note_write()
+            self._note_write([*(into or ()), *(a for a, is_written in zip(arguments, operator.written) if is_written)])
         if into is not None:
             for target, item in zip(into, self._nodes(node, len(into))):
                 recorded = self.own(target)
@@ -635,10 +641,17 @@ class Recording(TorchDispatchMode):
             return values, getattr(found, "_layout", None)
         return values, [getattr(v, "_layout", None) for v in found] if isinstance(found, (list, tuple)) else None
 
-    def _note_write(self) -> None:
-        """What depends on values of tensors may differ from what it was before."""
+    def _note_write(self, written: list) -> None:
+        """What depends on values of tensors may differ from what it was before, and other layouts may have made views of copies."""
         if self.unbacked is not None:
             self.unbacked.writes += 1
+        if not self.reshaped:
+            return
+        targets = [self.own(t)._value for t in written if isinstance(t, Tensor)]
+        with self.unrecorded(), _C.DisableTorchFunction():
+            found = [s for s, r in self.reshaped if any(_is_alias_of(v, t) for v in (s._value, self.own(r)._value) for t in targets)]
+        for source in found:
+            source.require_joins()
 
     def _unwrapped(self, value: Any) -> Any:
         if isinstance(value, Tensor):
@@ -723,7 +736,7 @@ def call_one(name: str, *args: Any, **kwargs: Any) -> Any:
 
 
 def can_view(tensor: Tensor, shape: list[int]) -> bool:
-    """Whether a tensor has a view of these sizes."""
+    """Whether a tensor has a view of these sizes in the example."""
     recording = active()
     assert recording is not None
     own = recording.own(tensor)
@@ -733,3 +746,11 @@ def can_view(tensor: Tensor, shape: list[int]) -> bool:
         except RuntimeError:
             return False
     return True
+
+
+def note_reshape(tensor: Tensor, made: Tensor) -> None:
+    """Notes a view or copy, which can_view() has chosen: a later write to either makes guards of the layout."""
+    recording = active()
+    assert recording is not None
+    if recording.log is not None and (own := recording.own(tensor))._layout is not None:
+        recording.reshaped.append((own, made))

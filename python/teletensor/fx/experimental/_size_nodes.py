@@ -10,7 +10,7 @@ from ..._C import SizeFacts, Tensor
 from ..._library import aten
 from ..._symbolic_bool import SymBool
 from ..node import Node
-from ._sizes import RecordedFloat, RecordedSize, is_expression, symbol_of, value_of
+from ._sizes import RecordedFloat, RecordedSize, SizeLog, is_expression, symbol_of, value_of
 from ._unbacked_checks import function_of
 
 
@@ -44,6 +44,19 @@ class Layout:
         if [facts.example(n) for n in strides] != list(value.stride()):  # of a result that keeps the order of its argument
             return Layout.dense(facts, value, sizes, True)
         return Layout(sizes, [facts.simplified(n) for n in strides], facts.simplified(offset), is_guess)
+
+    @staticmethod
+    def given(log: SizeLog, node: Node, value: Tensor, sizes: Sequence[int]) -> Layout:
+        """The layout of an input: dense, or with strides and an offset that the graph reads of it."""
+        made = Layout.dense(log.facts, value, sizes)
+        if [log.facts.example(n) for n in made.strides] != list(value.stride()):
+            for i, stride in enumerate(value.stride()):
+                made.strides[i] = stride if stride == 1 else log.unknown_size(stride)
+                log.name_unknown(made.strides[i], f"{node}.stride()[{i}]")
+        if made.offset:
+            made.offset = log.unknown_size(made.offset)
+            log.name_unknown(made.offset, f"{node}.storage_offset()")
+        return made
 
     @staticmethod
     def dense(facts: SizeFacts, value: Tensor, sizes: Sequence[int], is_guess: bool = False) -> Layout:
@@ -99,6 +112,8 @@ class SizeNodes:
 
     def of(self, value: Any) -> Any:
         """The node that computes a number; the number if it is the same in all runs."""
+        if self._is_foreign(value):
+            return bool(value) if type(value) is SymBool else value._specialised()
         if type(value) is RecordedSize:
             return self._of_size(value)
         if type(value) not in (RecordedFloat, SymBool):
@@ -112,6 +127,13 @@ class SizeNodes:
             self.nodes[key] = self._call(function_of("sym_not" if kind == "not" else kind), given, value_of(value))
             self.nodes[key].meta["computes"] = value  # keeps the object, whose id is the key
         return self.nodes[key]
+
+    def _is_foreign(self, value: Any) -> bool:
+        """Whether a number, or one of a bool's, belongs to another recording."""
+        if type(value) is SymBool:
+            return any(map(self._is_foreign, (v for c in value.comparisons() for v in c.operands)))
+        log = self.recording.log
+        return type(value) in (RecordedSize, RecordedFloat) and (log is None or value.log.facts is not log.facts)
 
     def _of_size(self, size: RecordedSize) -> Any:
         facts = self.recording.log.facts

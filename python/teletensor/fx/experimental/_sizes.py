@@ -15,9 +15,10 @@ import math
 import numbers
 import operator
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ... import _C
 from ..._C import FIRST_EXPRESSION, MOST_EXPRESSIONS, ComputedInt, SizeFacts, set_recorded_types
 from ..._symbolic_bool import SymBool
 
@@ -89,7 +90,17 @@ class SizeLog:
         made.unbacked = None
         return made
 
+    def is_active(self) -> bool:
+        """Whether a recording of this thread has these sizes: objects that a program keeps outlive it."""
+        modes = map(_C._get_dispatch_stack_at, range(_C._len_torch_dispatch_stack()))
+        return any(getattr(getattr(mode, "log", None), "facts", None) is self.facts for mode in modes)
+
     # ---- Numbers
+
+    def own(self, value: Any) -> Any:
+        """A number; the example of one that belongs to another recording."""
+        is_recorded = type(value) in (RecordedSize, RecordedFloat)
+        return value._specialised() if is_recorded and value.log.facts is not self.facts else value
 
     def number_at(self, symbol: str, factor: int, offset: int) -> int:
         """factor * symbol + offset."""
@@ -148,7 +159,7 @@ class SizeLog:
     def restored(self, value: Any) -> Any:
         """An argument of a call with sizes and floats of the recording in place of the numbers that a function in C has passed."""
         if type(value) is int:
-            return self.sizes[value] if is_expression(value) else value
+            return self.sizes.get(value, value)
         if type(value) is float:
             return value if value == value else self._unboxed(value)
         if type(value) in (list, tuple):
@@ -166,7 +177,8 @@ class SizeLog:
 
     def _unboxed(self, value: float) -> Any:
         bits = struct.unpack("<Q", struct.pack("<d", value))[0]
-        return self.floats[bits & 0xFFFFFFFF] if bits >> 32 == _BOX else value
+        is_known = bits >> 32 == _BOX and bits & 0xFFFFFFFF < len(self.floats)
+        return self.floats[bits & 0xFFFFFFFF] if is_known else value
 
     # ---- Guards
 
@@ -216,15 +228,17 @@ class SizeLog:
         return functools.reduce(lambda a, b: self.facts.compute(sign, a, b), map(self._number, node.args))
 
     def known_text(self, number: int) -> str | None:
-        """text(); None for an expression that contains numbers which are no expressions of the arguments' sizes."""
-        others = self.of_values | self.unknown | self.defined.keys()
-        return self.text(number) if others.isdisjoint(symbols_in(self.facts, self.facts.simplified(number))) else None
+        """text(); None for a long one, or one that contains numbers which are no expressions of the arguments' sizes."""
+        others, number = self.of_values | self.unknown | self.defined.keys(), self.facts.simplified(number)
+        is_known = others.isdisjoint(symbols_in(self.facts, number)) and text_length(self.facts, number, {}) < _LONGEST
+        return self.text(number) if is_known else None
 
 
 _SIGNS = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%", ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<",
     ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
 }  # fmt: skip
+_LONGEST = 4096  # text of an expression: a part of which it has several doubles it
 _BOX = 0x7FF87E50  # the upper half of such a nan
 
 
@@ -241,14 +255,26 @@ def symbol_of(facts: SizeFacts, number: int) -> int | None:
     return None
 
 
-def symbols_in(facts: SizeFacts, number: int) -> Iterator[int]:
+def symbols_in(facts: SizeFacts, number: int) -> list[int]:
     """The symbols of an expression."""
-    for _, factors in facts.parts(number):
-        for sign, symbol, operands in factors:
-            if sign == "symbol":
-                yield symbol
-            for operand in operands:
-                yield from symbols_in(facts, operand)
+    found: dict[int, None] = {}
+    rest, seen = [number], {number}
+    while rest:
+        for _, factors in facts.parts(rest.pop()):
+            for sign, symbol, operands in factors:
+                if sign == "symbol":
+                    found[symbol] = None
+                rest += [o for o in operands if o not in seen]
+                seen.update(operands)
+    return list(found)
+
+
+def text_length(facts: SizeFacts, number: int, known: dict[int, int]) -> int:
+    """About the length of an expression's text. `known`: lengths of parts."""
+    if number not in known:
+        factors = [f for _, factors in facts.parts(number) for f in factors]
+        known[number] = 4 + sum(8 + sum(text_length(facts, o, known) for o in operands) for _, _, operands in factors)
+    return known[number]
 
 
 def _factor_text(facts: SizeFacts, factor: tuple, names: list[str]) -> str:
@@ -329,13 +355,13 @@ class RecordedSize:
 
     @property
     def _value(self) -> int:
-        """The number, which functions in C pass on."""
-        return self.number
+        """The number, which functions in C pass on; after the recording, the example."""
+        return self.number if self.log.is_active() else self._specialised()
 
     @property
     def _float_argument(self) -> float:
-        """A float that stands for the size, for a parameter that is a float."""
-        return self.log.boxed(self.as_float())
+        """A float that stands for the size, for a parameter that is a float; after the recording, the example."""
+        return self.log.boxed(self.as_float()) if self.log.is_active() else float(self._specialised())
 
     @staticmethod
     def of(number: int, recipe: tuple, log: SizeLog) -> Any:
@@ -356,6 +382,7 @@ class RecordedSize:
 
     def compared(self, relation: str, other: Any) -> bool:
         """The outcome of a comparison with an int, as a guard unless it is known."""
+        other = self.log.own(other)
         facts, right = self.log.facts, _number_of(other)
         if (known := facts.known(relation, self.number, right)) is not None:
             return known
@@ -522,8 +549,8 @@ class RecordedFloat:
 
     @property
     def _float_argument(self) -> float:
-        """A float that stands for this one, which functions in C pass on."""
-        return self.log.boxed(self)
+        """A float that stands for this one, which functions in C pass on; after the recording, the value in the example."""
+        return self.log.boxed(self) if self.log.is_active() else self._specialised()
 
     def plain(self) -> float:
         """The value, without a guard."""
@@ -626,7 +653,7 @@ def _float_result(log: SizeLog, kind: str, a: Any, b: Any) -> Any:
     """The float that an operation of numbers gives, one of which is a RecordedSize or RecordedFloat."""
     if _is_unbacked(a) or _is_unbacked(b):
         return NotImplemented
-    operands = [_as_python(v) for v in (a, b)]
+    operands = [log.own(_as_python(v)) for v in (a, b)]
     if any(type(v) not in (int, float, RecordedSize, RecordedFloat) for v in operands):  # a complex number, for example
         return FLOAT_OPERATIONS[kind](*map(_plain, operands)) if all(map(_is_number, operands)) else NotImplemented
     if not (kind == "/" and all(type(v) in (int, RecordedSize) for v in operands)):
@@ -684,6 +711,7 @@ def _float_comparison(relation: str) -> Callable:
 
 def _required(log: SizeLog, relation: str, left: Any, right: Any) -> bool:
     """The outcome of a comparison of numbers of which one is a float, as a guard unless it is known."""
+    left, right = log.own(left), log.own(right)
     ints = [_as_int(v) for v in (left, right)]
     if None not in ints and type(ints[0]) is RecordedSize:
         return ints[0].compared(relation, ints[1])
@@ -713,6 +741,7 @@ def _number_of(value: Any) -> int:
 
 def _computed_size(log: SizeLog, kind: str, a: Any, b: Any) -> Any:
     """The result of an operation of ints. If it fails in the example, all runs are required to have these numbers."""
+    a, b = log.own(a), log.own(b)
     _computed(ARITHMETIC[kind], a, b)
     facts, x, y = log.facts, _number_of(a), _number_of(b)
     try:
