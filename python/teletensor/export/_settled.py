@@ -152,21 +152,25 @@ def _unproved(
     log: SizeLog, guards: list[Guard], index: dict[Any, Symbol], found: dict[str, _Bounds], assumed: Sequence[str]
 ) -> list[Guard]:  # fmt: skip
     """The guards that do not follow from the ranges, with as small sizes as most of them permit."""
-    best, rest = 0, guards
-    for least in (*_LEAST, None):  # at last the one that leaves the fewest
+
+    def rest(least: dict[int, int]) -> list[Guard]:
         log.facts.forget()
         for text in assumed:
             log.assume(text)
         for i, symbol in index.items():
-            if symbol.hint >= (limit := best if least is None else least):
-                log.facts.narrow(i, max(symbol.low, limit), symbol.high)
-        left = [g for g in guards if not _is_proved(log, g)]
-        if len(left) < len(rest) and least is not None:
-            best, rest = least, left
-    for symbol in index.values():
-        if symbol.hint >= best:
-            found[symbol.name].narrow(best, math.inf)
-    return rest
+            log.facts.narrow(i, max(symbol.low, least[i]), symbol.high)
+        log.narrow_defined()
+        return [g for g in guards if not _is_proved(log, g)]
+
+    tried = [{i: limit if symbol.hint >= limit else 0 for i, symbol in index.items()} for limit in _LEAST]
+    counts = [len(rest(least)) for least in tried]
+    best = tried[counts.index(min(counts))]
+    for i in index:  # most limits are those of one size
+        lower = ({**best, i: n} for n in range(best[i]))
+        best = next((least for least in lower if len(rest(least)) == min(counts)), best)
+    for i, symbol in index.items():
+        found[symbol.name].narrow(best[i], math.inf)
+    return rest(best)
 
 
 def _is_proved(log: SizeLog, guard: Guard) -> bool:

@@ -394,3 +394,18 @@ def test_rounding_in_files_has_one_argument(torch):
     for name in ("builtins.pow", "builtins.eval", "math.factorial", "math.comb"):
         with pytest.raises(NotImplementedError, match="does not exist here"):
             target_of(name)
+
+
+@pytest.mark.parametrize("kind", ["AUTO", "DYNAMIC", "named"])
+def test_rounded_floats_have_the_bounds_of_declared_sizes(torch, kind):
+    """interpolate() requires a result that is not empty, which it is for all sizes from 1 on."""
+    dim = torch.export.Dim
+
+    class Double(torch.nn.Module):
+        def forward(self, x):
+            return torch.nn.functional.interpolate(x, scale_factor=1.5)
+
+    declared = dim("n") if kind == "named" else getattr(dim, kind)
+    program = torch.export.export(Double(), (torch.randn(2, 3, 8),), dynamic_shapes=({2: declared},))
+    x = torch.randn(2, 3, 21)
+    assert torch.equal(program.module()(x), Double()(x))

@@ -162,3 +162,12 @@ def test_long_chains_of_sizes(torch, module):
 
     program = torch.export.export(module(function), (torch.ones(9),), dynamic_shapes=(({0: torch.export.Dim("n", min=2)},),))
     assert program.module()(torch.ones(20)).shape == function(torch.ones(20)).shape
+
+
+def test_limits_of_one_size(torch, module):
+    """A guard that needs sizes of at least 1 limits the sizes that it is about, and no others."""
+    function = module(lambda x, y: (torch.nn.functional.interpolate(x, scale_factor=1.5), y + 1))
+    x, y = torch.randn(2, 3, 8), torch.randn(5)
+    program = torch.export.export(function, (x, y), dynamic_shapes=(({2: torch.export.Dim.AUTO}, {0: torch.export.Dim.AUTO}),))
+    assert [r.lower for r in program.range_constraints.values()] == [1, 0]
+    assert program.module()(x, torch.ones(0))[1].shape == (0,)

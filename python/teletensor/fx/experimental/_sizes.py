@@ -207,6 +207,12 @@ class SizeLog:
         if type(size) is RecordedSize:
             self.facts.assume("==", size.number, value)
 
+    def narrow_defined(self) -> None:
+        """Narrows ints that were computed from floats to what follows from the ranges of the symbols now."""
+        for i, made in self.defined.items():
+            if made.recipe[0] in _WHOLE:
+                self.facts.narrow(i, *_bounds_of_whole(*made.recipe))
+
     def assume(self, text: str) -> None:
         """Takes a comparison of expressions of the symbols' names for true, which is checked elsewhere."""
         tree = ast.parse(text, mode="eval").body
@@ -572,21 +578,20 @@ class RecordedFloat:
         _required(self.log, "==", self, self._value)
         return self._value
 
-    def _whole(self, kind: str, function: Callable) -> RecordedSize:
-        low, high = (function(v) if abs(v) < 2.0**62 else None for v in bounds_of(self))
-        return self.log.define(function(self._value), (kind, self), low, high)
+    def _whole(self, kind: str) -> RecordedSize:
+        return self.log.define(_WHOLE[kind](self._value), (kind, self), *_bounds_of_whole(kind, self))
 
     def __round__(self, *digits: Any) -> Any:
-        return round(self._specialised(), *digits) if digits and digits[0] is not None else self._whole("round", round)
+        return round(self._specialised(), *digits) if digits and digits[0] is not None else self._whole("round")
 
     def __ceil__(self) -> RecordedSize:
-        return self._whole("ceil", math.ceil)
+        return self._whole("ceil")
 
     def __floor__(self) -> RecordedSize:
-        return self._whole("floor", math.floor)
+        return self._whole("floor")
 
     def __trunc__(self) -> RecordedSize:
-        return self._whole("trunc", math.trunc)
+        return self._whole("trunc")
 
     def __sym_sqrt__(self) -> Any:
         return RecordedFloat.of(self.log, "sym_sqrt", self)
@@ -954,6 +959,13 @@ def bounds_of(value: Any) -> Interval:
     low, high = _interval(value.recipe[0], *operands)
     below, above = math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
     return max(below, 0.0) if low >= 0 else below, min(above, 0.0) if high <= 0 else above  # rounding keeps the sign
+
+
+_WHOLE: dict[str, Callable] = {"round": round, "ceil": math.ceil, "floor": math.floor, "trunc": math.trunc}
+
+
+def _bounds_of_whole(kind: str, value: Any) -> list[int | None]:
+    return [_WHOLE[kind](v) if abs(v) < 2.0**62 else None for v in bounds_of(value)]
 
 
 def _interval(kind: str, a: Interval, b: Interval = (0.0, 0.0)) -> Interval:
