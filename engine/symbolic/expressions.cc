@@ -458,10 +458,21 @@ Range Expressions::range(Expression e, int depth) const {
 
 Range Expressions::computed_range(Expression e, int depth) const {
   Range found = range_of_sum(e, depth);
-  if (depth == kMaxDepth || sum(e).size() == 1 || sum(e).size() > kMaxTerms) return found;
+  if (depth == kMaxDepth || sum(e).size() < 2 || sum(e).size() > kMaxTerms) return found;
   // The table is changed only by expressions that are equal to this one.
   auto& table = const_cast<Expressions&>(*this);
   const Sum terms = sum(e);
+  for (const int32_t factor : Factors(terms[0].factors)) {
+    if (!absl::c_all_of(terms, [&](const Term& t) { return absl::c_linear_search(t.factors, factor); })) continue;
+    Expression rest = table.constant(0);
+    for (Term term : terms) {
+      term.factors.erase(absl::c_find(term.factors, factor));
+      rest = table.add(rest, table.number_of({term}));
+    }
+    const Bounds of_factor = bounds_of(range_of_atom(Atom(atom(factor)), depth));
+    found = common(found, range_of(of_factor * bounds_of(range(rest, depth + 1))));
+    break;  // further ones are found within the rest
+  }
   for (const Term& term : terms) {
     if (term.factors.empty()) continue;
     try {

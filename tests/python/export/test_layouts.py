@@ -171,3 +171,19 @@ def test_limits_of_one_size(torch, module):
     program = torch.export.export(function, (x, y), dynamic_shapes=(({2: torch.export.Dim.AUTO}, {0: torch.export.Dim.AUTO}),))
     assert [r.lower for r in program.range_constraints.values()] == [1, 0]
     assert program.module()(x, torch.ones(0))[1].shape == (0,)
+
+
+@pytest.mark.parametrize("padding", ["(7 - t % 7) % 7", "-t % 7"])
+def test_padding_to_a_multiple(torch, module, padding):
+    """A padded length is a multiple, and is at least the length, for all sizes."""
+    dim = torch.export.Dim
+
+    def function(x):
+        b, t, c = x.shape
+        return torch.nn.functional.pad(x, (0, 0, 0, eval(padding))).view(b, -1, 7, c)  # noqa: S307
+
+    declared = {0: dim("b", min=2), 1: dim("t", min=2)}
+    program = torch.export.export(module(function), (torch.randn(2, 16, 8),), dynamic_shapes=((declared,),))
+    for t in (2, 7, 13, 21):
+        x = torch.randn(3, t, 8)
+        assert torch.equal(program.module()(x), function(x))
