@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -134,8 +135,9 @@ class Expressions {
   Range range_of_sum(Expression e, int depth) const;
   Range range_of_atom(const Atom& a, int depth) const;
 
-  std::vector<Sum> sums_;
-  std::vector<Atom> atoms_;
+  // References to elements stay valid while range() adds others.
+  std::deque<Sum> sums_;
+  std::deque<Atom> atoms_;
   std::vector<Range> symbol_ranges_;
   mutable absl::flat_hash_map<std::pair<Expression, int>, Range> known_ranges_;  // by depth; for the symbols' ranges
   absl::flat_hash_map<Sum, Expression> sum_numbers_;
