@@ -141,12 +141,12 @@ print(x.sum().item()); server.stop(None)
 
 @pytest.mark.slow
 def test_size_of_the_client(client, tmp_path):
-    """10 MB is the limit of the packed wheel (deploy/build_wheels.sh), of which 0.07 are left for dist-info; zopfli packs it 3.3 % smaller."""
+    """10 MB is the limit of the packed wheel (deploy/build_wheels.sh), of which 0.1 are dist-info; zopfli packs it 3.3 % smaller."""
     with zipfile.ZipFile(tmp_path / "wheel.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file:
         for path in sorted(client.rglob("*")):
             if path.is_file() and path.suffix != ".pyc":  # of other tests
                 file.write(path, path.relative_to(client.parent))
-    assert (tmp_path / "wheel.zip").stat().st_size < 9.93e6 / 0.967
+    assert (tmp_path / "wheel.zip").stat().st_size < 9.9e6 / 0.967
 
 
 @pytest.mark.slow
