@@ -17,8 +17,9 @@ namespace {
 // Limits of the forms in which range() sees a sum, which would grow exponentially.
 constexpr int kMaxDepth = 3;
 constexpr size_t kMaxTerms = 8;
-constexpr size_t kMaxFactors = 5;  // of a product whose range is computed in a second form
-constexpr int kMaxQuotients = 64;  // terms of an exact quotient
+constexpr size_t kMostProducts = 4096;  // of terms in one product of sums, which need memory
+constexpr size_t kMaxFactors = 5;       // of a product whose range is computed in a second form
+constexpr int kMaxQuotients = 64;       // terms of an exact quotient
 
 int64_t checked(bool overflows, int64_t result) {
   if (overflows) throw std::overflow_error("a size is beyond 64 bits");
@@ -162,6 +163,7 @@ Expression Expressions::scaled(Expression e, int64_t factor) {
 }
 
 Expression Expressions::multiply(Expression a, Expression b) {
+  if (sum(a).size() * sum(b).size() > kMostProducts) throw std::overflow_error("a product of sums with too many terms");
   std::map<Factors, int64_t> terms;
   for (const Term& x : sum(a)) {
     for (const Term& y : sum(b)) {

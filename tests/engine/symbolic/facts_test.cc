@@ -77,6 +77,12 @@ TEST_F(ExpressionsTest, RangesSeeWhatCancels) {
   EXPECT_GE(x_.range(x_.subtract(x_.multiply(n_, m_), x_.multiply(n_, whole))).low, 0);
 }
 
+TEST_F(ExpressionsTest, LargeProductsOfSumsThrow) {
+  Expression sum = c(1);
+  for (int i = 0; i < 70; ++i) sum = x_.add(sum, x_.symbol({0, INT64_MAX}));
+  EXPECT_THROW(x_.multiply(sum, sum), std::overflow_error);
+}
+
 TEST_F(ExpressionsTest, FactorsBeyond64BitsThrow) {
   const Expression large = x_.multiply(c(INT64_MAX), n_);
   EXPECT_THROW(x_.add(large, n_), std::overflow_error);
