@@ -30,7 +30,7 @@ std::string json_list(const List& list) {
 }
 
 // An argument's value. A dtype is {"dtype": name}, a device {"device": name}, a complex number {"complex": [real,
-// imaginary]}, bytes that are no ASCII text {"bytes": hexadecimal}, a name of a Program {"name": number}, and a list of
+// imaginary]}, non-ASCII bytes {"bytes": hexadecimal}, a name of a Program {"name": number}, and a list of
 // them {"names": [number, ...]}, with 0 for no tensor. If `conjugated`, a complex number is conjugated.
 std::string json_value(const Param& param, const Arg& arg, bool conjugated = false);
 

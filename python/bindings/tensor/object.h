@@ -29,7 +29,7 @@ bool init_tensor_type(PyObject* module);
 
 inline bool is_tensor(PyObject* o) { return Py_TYPE(o) == tensor_type || PyObject_TypeCheck(o, tensor_type); }
 inline const client::Tensor& handle_of(PyObject* o) { return reinterpret_cast<TensorObject*>(o)->handle; }
-// The same of an argument that may be anything. Throws a TypeError that names the function for what is no Tensor.
+// The same for any object. Throws a TypeError that names the function if it is not a Tensor.
 const client::Tensor& tensor_argument(PyObject* o, const char* function);
 
 // Wraps a handle in a Python object of `type`, which is tensor_type or a subclass. New reference.

@@ -21,8 +21,8 @@ from ._deserialize import program_of
 from ._serialize import program_json, tensor_meta
 from .exported_program import ExportedProgram
 
-# What reading damaged contents raises, besides RuntimeError.
 _COMPARISONS = "teletensor_comparisons.json"  # of sizes, which a program checks
+# What reading damaged contents raises, besides RuntimeError.
 _DAMAGE = (
     ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, MemoryError, OSError, StopIteration, SyntaxError, TypeError,
     ValueError, pickle.UnpicklingError, struct.error, zipfile.BadZipFile, zlib.error,

@@ -71,7 +71,11 @@ class InputCheck:
                 raise AssertionError(f"Guard failed: {name} == {expected!r}, got {value!r}")
         sizes = {name: n for name, (n, _) in values.items()}
         for text in self.comparisons:
-            if not evaluated(text, sizes):
+            try:
+                holds = evaluated(text, sizes)
+            except ZeroDivisionError:
+                holds = False
+            if not holds:
                 raise AssertionError(f"Guard failed: {text}, got {', '.join(f'{n} = {v}' for n, v in sizes.items() if n in text)}")
 
     def _check_tensor(self, name: str, expected: TensorInput, value: Any, values: dict[str, tuple[int, str]]) -> None:

@@ -124,7 +124,7 @@ def settled(log: SizeLog, symbols: list[Symbol], assumed: Sequence[str] = ()) ->
     for guard in open_guards:
         involved = [] if guard.number is None else list(dict.fromkeys(symbols_in(facts, guard.number)))
         if guard.number is None or any(i not in index for i in involved):
-            violated.append(guard)  # of floats, or of numbers that are no expressions of sizes
+            violated.append(guard)  # of floats, or of numbers that only the graph computes
             continue
         if _note(facts, guard, [found[index[i].name] for i in involved]):
             named = sum(index[i].kind == "named" for i in involved)
@@ -227,7 +227,7 @@ def _symbols_of(value: Any, log: SizeLog) -> list[int]:
 
 
 def _defining(log: SizeLog, symbol: int, index: dict[Any, Symbol]) -> list[str]:
-    """The names of the sizes that a number which is no expression of them was computed from."""
+    """The names of the sizes that a computed number depends on."""
     made = log.defined.get(symbol)
     if made is None:
         return []

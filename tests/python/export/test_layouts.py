@@ -95,6 +95,21 @@ def test_writes_to_a_copy(torch, module):
         program.run_decompositions()
 
 
+def test_the_stride_of_a_size_of_1_decides_nothing(torch):
+    """The result of reshape() is a view because the dimensions around one of size 1 are adjacent in memory."""
+    from teletensor.fx.experimental.proxy_tensor import make_fx
+
+    def function(x):
+        part = x.reshape(-1)
+        part += 1
+        return x
+
+    graph = make_fx(function, tracing_mode="symbolic")(torch.zeros(24).as_strided((4, 1, 6), (6, 99, 1)))
+    guards = graph.shape_env.format_guards()
+    assert "x_1.stride()[0] == x_1.size()[2]" in guards
+    assert "x_1.stride()[1]" not in guards
+
+
 @pytest.mark.parametrize("is_decomposed", [False, True], ids=["export", "decomposed"])
 def test_writes_to_a_copy_for_all_sizes(torch, module, is_decomposed):
     """reshape() of a transposed tensor is a copy for all sizes from 2 on, without a guard."""

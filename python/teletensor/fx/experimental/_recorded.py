@@ -159,9 +159,9 @@ class RecordedTensor(Tensor):
             return
         facts, step = log.facts, 1
         for size, stride in reversed(list(zip(self._layout.sizes, self._layout.strides))):
-            if not facts.decide("==", size, 1):
+            if not facts.decide("==", size, 1):  # the stride of a size of 1 is not used
                 facts.decide("==", stride, step)
-            step = facts.compute("*", stride, size)
+                step = facts.compute("*", stride, size)
         log.note_guards()
 
     def _is_known_dense(self, *args: Any, **kwargs: Any) -> bool:

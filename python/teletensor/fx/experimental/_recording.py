@@ -563,7 +563,7 @@ class Recording(TorchDispatchMode):
         except Exception as e:
             if any(map(_has_float, arguments)):  # the rule needs the float: the sizes of the results follow from it
                 return [self._unknown_layout(value) for value in found]
-            if not isinstance(e, NotImplementedError) and "beyond 64 bits" not in str(e):
+            if not isinstance(e, (NotImplementedError, OverflowError)):
                 raise
             require_arguments(self.log, arguments)  # no rule, or a number that is none for other sizes: the sizes are constants
             return None

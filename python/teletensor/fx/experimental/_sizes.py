@@ -58,7 +58,7 @@ class Symbol:
 
 
 class SizeLog:
-    """What one recording knows of its sizes, and the guards in the order of their creation.
+    """Facts about the sizes of one recording, and its guards in order of creation.
 
     Args:
         unbacked: the numbers that depend on values of tensors (_unbacked.Values); None if they are not permitted.
@@ -71,12 +71,12 @@ class SizeLog:
         self.guards: list[Guard] = []
         self.names: list[str] = []  # of the symbols
         self.places: list[str] = []  # how texts of guards name them
-        self.defined: dict[int, RecordedSize] = {}  # numbers that are no expressions of sizes, by symbol
+        self.defined: dict[int, RecordedSize] = {}  # by symbol: ints that only the graph computes, such as rounded floats
         self.sources: dict[int, list[int]] = {}  # the symbols that those follow from, besides their operands
         self.sizes: dict[int, RecordedSize] = {}  # by number
         self.symbols: dict[str, int] = {}  # numbers by name
         self.numbers: list[int] = []  # of the symbols
-        self.unknown: set[int] = set()  # symbols of sizes that are no expressions of others
+        self.unknown: set[int] = set()  # symbols of sizes that the graph reads from its tensors
         self.of_values: set[int] = set()  # symbols of sizes that depend on values
         self.floats: list[RecordedFloat] = []  # that functions in C have received
         self.counts = {"calls": 0, "guards": 0}  # recorded calls, and guards of the facts that were seen
@@ -119,7 +119,7 @@ class SizeLog:
             self.places[index] = text
 
     def define(self, value: int, recipe: tuple, low: int | None = None, high: int | None = None, of: Any = ()) -> RecordedSize:
-        """An int that is no expression of sizes, such as a rounded float: a new symbol. `of`: numbers that it follows from."""
+        """A new symbol for an int that only the graph computes, such as a rounded float. `of`: numbers that it depends on."""
         name = f"d{len(self.names)}"
         made = RecordedSize(self._new(name, name, low, high, value), recipe, self)
         self.defined[len(self.names) - 1] = made
@@ -141,7 +141,7 @@ class SizeLog:
         return self.numbers[-1]
 
     def unknown_size(self, value: int) -> int:
-        """A symbol for a size that is no expression of others: the graph reads it of its tensor."""
+        """A new symbol for a size that the graph reads from its tensor."""
         self.unknown.add(len(self.names))
         name = f"d{len(self.names)}"
         return self._new(name, name, 0, None, value)
@@ -234,7 +234,7 @@ class SizeLog:
         return functools.reduce(lambda a, b: self.facts.compute(sign, a, b), map(self._number, node.args))
 
     def known_text(self, number: int) -> str | None:
-        """text(); None for a long one, or one that contains numbers which are no expressions of the arguments' sizes."""
+        """text(); None if it is long, or depends on more than the arguments' sizes."""
         others, number = self.of_values | self.unknown | self.defined.keys(), self.facts.simplified(number)
         is_known = others.isdisjoint(symbols_in(self.facts, number)) and text_length(self.facts, number, {}) < _LONGEST
         return self.text(number) if is_known else None
